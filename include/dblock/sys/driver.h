@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * driver.h - what a database must do for dblock, for authors of drivers
+ *
+ * Not for applications. This table may change with every release before 1.0:
+ * a driver and the library of one release belong together (`abi`).
+ *
+ * A driver performs single atomic acts ("steps"): take this name for this owner
+ * once, give it back, renew this session. Each step is one round trip or one
+ * short transaction. A step never retries, never sleeps between attempts, and
+ * decides nothing: what to do after an answer is the business of the library's
+ * strategies. A step waits only where its contract says so, and never past the
+ * deadline of its call.
+ *
+ * TIME. Whether a grant has ended is judged by the database's clock alone,
+ * inside the statement. `call->deadline_us` is this machine's CLOCK_BOOTTIME and
+ * bounds I/O only. Durations are microseconds.
+ *
+ * RESULTS. DBLOCK_OK: the database answered, and `answer` says what. Else
+ * `answer` means nothing, and:
+ *   DBLOCK_CANCELLED     call->cancel_fd became readable during a step that waits;
+ *                        nothing is held by it, nothing is left queued on the server
+ *   E_CONNECTION         not sent, or refused as a whole: certainly no effect
+ *   E_UNCERTAIN          sent (at least a byte), and no answer: it may have taken
+ *                        effect, or may yet take effect until not_after
+ *   E_SCHEMA, E_PERMISSION, E_READ_ONLY, E_LOGIN, E_UNSUPPORTED, E_DATABASE: the
+ *                        database refused; certainly no effect
+ * A conflict that the database resolved against us (deadlock 40P01/1213,
+ * serialization 40001, certification, SQLITE_BUSY after the busy limit) is not
+ * a failure: it is DBLOCK_OK with DBLOCK_ANSWER_AGAIN, without effect.
+ * After a failure the library asks connection.is_alive() and closes a dead one.
+ *
+ * THREADS. A connection is used by one thread at a time; a target by many.
+ * FORK. The library calls nothing of an inherited connection but close with
+ * `how` DBLOCK_CLOSE_FORKED, which frees memory and descriptors without a byte
+ * on the wire and without the client library's goodbye.
+ *
+ * MESSAGES. `reterr` is never NULL here. Fill it at the point of failure with
+ * dblock_error_set(); no password, no connection string in it.
+ */
+#ifndef DBLOCK_SYS_DRIVER_H
+#define DBLOCK_SYS_DRIVER_H
+
+#include "../dblock.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DBLOCK_DRIVER_ABI 1
+#define DBLOCK_ID_SIZE 16 /* bytes of an owner or session id, random */
+#define DBLOCK_NO_END UINT64_MAX
+
+struct dblock_target;     /* a parsed URL; defined by the driver */
+struct dblock_connection; /* one connection; defined by the driver */
+
+/* Limits of one step. */
+struct dblock_call {
+    uint64_t deadline_us; /* CLOCK_BOOTTIME; the step has returned by then */
+    int cancel_fd;        /* readable: end a wait; -1 none. Heeded by waits and by connecting */
+};
+
+enum { /* what the database answered */
+    DBLOCK_ANSWER_YES = 1,  /* done as asked: taken, dropped, renewed, held */
+    DBLOCK_ANSWER_BUSY = 2, /* take: someone else holds it */
+    DBLOCK_ANSWER_AGAIN = 3, /* take: nobody holds it, yet this attempt did not get it (lost a race,
+                              * the database chose us as a victim). Others: not decided. No effect */
+    DBLOCK_ANSWER_NO = 4,       /* drop, extend, renew, look, prove: this grant is not in force */
+    DBLOCK_ANSWER_SESSION = 5,  /* take: my own session is over; nothing was taken */
+    DBLOCK_ANSWER_LATE = 6,     /* take: not_after had passed; nothing was taken */
+    DBLOCK_ANSWER_PINNED = 7,   /* a guarded transaction stands on the row. take: busy for now */
+    DBLOCK_ANSWER_UNSEEDED = 8  /* row take: there is no row of that name yet */
+};
+
+/* Filled by the driver on DBLOCK_OK; the library zeroes it before each step. A
+ * member that a step's contract does not name may be left zero. */
+struct dblock_answer {
+    int32_t outcome;
+    int64_t token;
+    int64_t now_us;                /* the database's clock while it worked; 0 not known */
+    uint64_t remaining_us;         /* BUSY: until the holder's grant ends; DBLOCK_NO_END: with its
+                                    * connection, or not known. take YES: until mine ends */
+    uint64_t session_remaining_us; /* take: of my session */
+    uint64_t changed;              /* renew: the session row's change counter */
+    int64_t server_start_us;       /* renew: when the server started; 0 not known */
+    uint64_t n_rows;               /* purge: rows removed */
+};
+
+/* Which lock. `name` is UTF-8 without a zero byte, 1 to 255 bytes, and also
+ * zero-terminated. */
+struct dblock_subject {
+    const char *name;
+    size_t name_size;
+    int64_t advisory_id; /* with has_advisory_id: the server's number itself */
+    int has_advisory_id;
+};
+
+struct dblock_take {
+    struct dblock_subject subject;
+    const unsigned char *owner;   /* DBLOCK_ID_SIZE bytes; sent in one take, never again */
+    const unsigned char *session; /* DBLOCK_ID_SIZE bytes: a heartbeat grant; NULL: a timed one */
+    uint64_t ttl_us;              /* timed: the grant ends so long after the database's now */
+    int64_t not_after_us;         /* database clock: a take that would be granted later is not made */
+    uint64_t wait_us;             /* row, advisory: stand in the server's queue so long; 0 no */
+    const char *label;            /* never NULL, at most DBLOCK_LABEL_MAX bytes */
+};
+
+/* What a connection is for. Autocommit and READ COMMITTED unless said. */
+enum {
+    DBLOCK_ROLE_SHORT = 1,   /* short steps, lent to one caller after the other */
+    DBLOCK_ROLE_KEEPER = 2,  /* heartbeats; may go another way (keeper_url) */
+    DBLOCK_ROLE_CONTROL = 3, /* tokens of row locks, settling: never lent out for anything else */
+    DBLOCK_ROLE_ROW = 4,     /* one row lock at a time, held by its open transaction */
+    DBLOCK_ROLE_ADVISORY = 5 /* advisory locks: many that a try gave, or one that was waited for */
+};
+
+enum { /* how to close */
+    DBLOCK_CLOSE_POLITE = 0, /* say goodbye, without waiting for an answer */
+    DBLOCK_CLOSE_ABORT = 1,  /* it is broken, or its lock shall go at once; interrupt what the
+                              * server may still be doing for it, as far as that is quick */
+    DBLOCK_CLOSE_FORKED = 2
+};
+
+/* What the library tells a driver once. Strings are copied by target_open. */
+struct dblock_target_config {
+    const char *url;
+    const char *schema; /* SQL schema of the tables; NULL the default */
+    const char *host;   /* of this process, for others to read; never NULL */
+    int64_t pid;
+    const char *label; /* never NULL */
+    uint64_t connect_timeout_us;
+    uint64_t io_timeout_us; /* also the basis of the server's own time-outs (a statement of ours
+                             * must not outlive not_after by much) */
+    uint64_t ttl_us;        /* row, advisory: idle limit of the server's session; a ping comes at
+                             * least every third of it */
+};
+
+struct dblock_driver_connection {
+    /* Connects, sets what the role needs (time-outs, isolation, keepalive), and reads the
+     * database's clock: answer->now_us. Reads nothing of our tables. */
+    dblock_status (*open)(struct dblock_target *target, int role, const struct dblock_call *call,
+        struct dblock_connection **ret_connection, struct dblock_answer *answer,
+        struct dblock_error *reterr);
+    void (*close)(struct dblock_connection *connection, int how); /* takes NULL */
+    /* No I/O. 0: of no use any more (and nothing that it held is held). */
+    int (*is_alive)(const struct dblock_connection *connection);
+    /* The socket, for poll(): readable while idle means that the server said something unasked
+     * (most likely the end); then the library calls ping. -1: there is none. */
+    int (*fd)(const struct dblock_connection *connection);
+    /* One round trip. YES with now_us; a row connection with an open transaction, and an
+     * advisory one, prove that by it: NO if what it held is gone. */
+    dblock_status (*ping)(struct dblock_connection *connection, const struct dblock_call *call,
+        struct dblock_answer *answer, struct dblock_error *reterr);
+    /* YES if all tables are there and of this release, else E_SCHEMA with the way out in the hint,
+     * E_PERMISSION if the role may not use them. */
+    dblock_status (*verify)(struct dblock_connection *connection, const struct dblock_call *call,
+        struct dblock_answer *answer, struct dblock_error *reterr);
+};
+
+/* Sessions: the rows that heartbeats renew. A heartbeat grant is in force exactly as long as the
+ * row of its session exists and nobody has taken the name. */
+struct dblock_driver_session {
+    /* Inserts the row; an id is inserted once and never again. YES, now_us. */
+    dblock_status (*begin)(struct dblock_connection *connection, const struct dblock_call *call,
+        const unsigned char *session, uint64_t ttl_us, struct dblock_answer *answer,
+        struct dblock_error *reterr);
+    /* YES: expires ttl from now (changed, now_us, server_start_us). NO: it had expired or is gone;
+     * never revived. Waits for nothing that a guard or another take holds. */
+    dblock_status (*renew)(struct dblock_connection *connection, const struct dblock_call *call,
+        const unsigned char *session, uint64_t ttl_us, struct dblock_answer *answer,
+        struct dblock_error *reterr);
+    /* Deletes the row: all that it holds is free at once. YES or NO (was gone). */
+    dblock_status (*end)(struct dblock_connection *connection, const struct dblock_call *call,
+        const unsigned char *session, struct dblock_answer *answer, struct dblock_error *reterr);
+    /* Calls `fn` for every lease and insert row that names the session, whether expired or not:
+     * strategy, name, owner, token. `fn` must not use the connection. Read as current as the
+     * database can (Galera: wsrep_sync_wait). May read in pages. YES. */
+    dblock_status (*holds)(struct dblock_connection *connection, const struct dblock_call *call,
+        const unsigned char *session, dblock_grant_fn fn, void *context,
+        struct dblock_answer *answer, struct dblock_error *reterr);
+};
+
+/* Lease and insert: grants that are rows. */
+struct dblock_driver_hold {
+    /* YES: taken, committed durably, with a token larger than all before (token, now_us,
+     * remaining_us, session_remaining_us). BUSY or PINNED: `holder` (NULL: not wanted) filled as
+     * far as known, remaining_us, now_us; nothing written, nothing waited for. AGAIN, SESSION,
+     * LATE. An expired session that stands in the way is ended on the way. */
+    dblock_status (*take)(struct dblock_connection *connection, const struct dblock_call *call,
+        const struct dblock_take *take, struct dblock_grant *holder, struct dblock_answer *answer,
+        struct dblock_error *reterr);
+    /* Gives back the grant of (name, owner). keep_us > 0: it stays taken for so long still, timed,
+     * by nobody's heartbeat. YES: it was in force until now. NO: not in force (it may have ended,
+     * or another has it; nothing changed for others). PINNED: nothing done, ask later. Need not
+     * be durable: a crash only gives it back later. Never inside one transaction with a take. */
+    dblock_status (*drop)(struct dblock_connection *connection, const struct dblock_call *call,
+        const struct dblock_subject *subject, const unsigned char *owner, uint64_t keep_us,
+        struct dblock_answer *answer, struct dblock_error *reterr);
+    /* The grant of (name, owner), if in force, is timed from now on and ends ttl_us from the
+     * database's now; durable. YES (now_us), NO, PINNED. */
+    dblock_status (*extend)(struct dblock_connection *connection, const struct dblock_call *call,
+        const struct dblock_subject *subject, const unsigned char *owner, uint64_t ttl_us,
+        struct dblock_answer *answer, struct dblock_error *reterr);
+    /* Who holds the name now? YES: in force, `grant` filled (owner above all), remaining_us. NO:
+     * nobody. now_us in both. Sees every commit that was acknowledged before. */
+    dblock_status (*look)(struct dblock_connection *connection, const struct dblock_call *call,
+        const struct dblock_subject *subject, struct dblock_grant *grant,
+        struct dblock_answer *answer, struct dblock_error *reterr);
+};
+
+/* Row and advisory: grants that live in a connection of their role. */
+struct dblock_driver_session_lock {
+    /* row only: makes the row of that name, in autocommit, waiting for nobody. YES. */
+    dblock_status (*seed)(struct dblock_connection *connection, const struct dblock_call *call,
+        const struct dblock_subject *subject, struct dblock_answer *answer,
+        struct dblock_error *reterr);
+    /* YES: held by this connection. BUSY: not within wait_us (`holder` as in hold.take); nothing
+     * is left open or queued. row: UNSEEDED. advisory: a connection that has it already answers
+     * BUSY (holder: itself). PINNED, AGAIN. While it waits it heeds cancel_fd, keeps no snapshot
+     * longer than 0.9 s and leaves no line in the server's log. */
+    dblock_status (*take)(struct dblock_connection *connection, const struct dblock_call *call,
+        const struct dblock_take *take, struct dblock_grant *holder, struct dblock_answer *answer,
+        struct dblock_error *reterr);
+    /* YES: was held until now. NO: it was not (its transaction or session had ended). */
+    dblock_status (*drop)(struct dblock_connection *connection, const struct dblock_call *call,
+        const struct dblock_subject *subject, struct dblock_answer *answer,
+        struct dblock_error *reterr);
+    /* One round trip: YES if the lock is still held by this connection, else NO. */
+    dblock_status (*prove)(struct dblock_connection *connection, const struct dblock_call *call,
+        const struct dblock_subject *subject, struct dblock_answer *answer,
+        struct dblock_error *reterr);
+    /* Draws the next token of the name and commits it durably: YES, token. row: on a connection
+     * other than the lock's (the library proves the lock afterwards); advisory: on its own. */
+    dblock_status (*draw)(struct dblock_connection *connection, const struct dblock_call *call,
+        const struct dblock_subject *subject, struct dblock_answer *answer,
+        struct dblock_error *reterr);
+};
+
+/* One page of a listing, of one strategy. */
+struct dblock_page {
+    int32_t strategy;
+    uint32_t is_idle;     /* also rows that nobody holds */
+    const char *name;     /* exactly this one, or NULL */
+    const char *prefix;   /* beginning so, byte by byte, or NULL */
+    const char *after;    /* names above this one in byte order, or NULL */
+    int64_t advisory_id;  /* with has_advisory_id and name: that id */
+    int has_advisory_id;
+    size_t limit; /* at most so many */
+};
+
+struct dblock_driver_observe {
+    /* Calls `fn` in the byte order of names; `fn` must not use the connection. Advisory locks
+     * whose name the server cannot tell are named "#ID". Only dblock's own locks. YES. */
+    dblock_status (*list)(struct dblock_connection *connection, const struct dblock_call *call,
+        const struct dblock_page *page, dblock_grant_fn fn, void *context,
+        struct dblock_answer *answer, struct dblock_error *reterr);
+    /* Ends the grant of `name`, of `token` only unless 0; durable; the next token is larger, and
+     * the holder's session row counts `changed` up. Row, advisory: ends the server's session.
+     * YES, NO (nobody, or another token), PINNED. */
+    dblock_status (*end)(struct dblock_connection *connection, const struct dblock_call *call,
+        int strategy, const struct dblock_subject *subject, int64_t token,
+        struct dblock_answer *answer, struct dblock_error *reterr);
+    /* Removes one small batch of what nobody needs (dead sessions an hour old, rows that have been
+     * free for an hour), raising the floor of tokens first. Waits for nobody. YES, n_rows. */
+    dblock_status (*purge)(struct dblock_connection *connection, const struct dblock_call *call,
+        struct dblock_answer *answer, struct dblock_error *reterr);
+};
+
+struct dblock_driver {
+    uint32_t abi;       /* DBLOCK_DRIVER_ABI */
+    size_t struct_size; /* sizeof(struct dblock_driver) */
+    const char *scheme; /* "postgresql" */
+    const char *schema; /* the DDL text */
+    /* Parses; no I/O. E_ARGUMENT with the place of the mistake; never the password. */
+    dblock_status (*target_open)(const struct dblock_target_config *config,
+        struct dblock_target **ret_target, struct dblock_error *reterr);
+    void (*target_close)(struct dblock_target *target); /* takes NULL */
+    /* Applies the DDL over a connection of its own; safe to repeat and to run by many at once. */
+    dblock_status (*install)(
+        struct dblock_target *target, const struct dblock_call *call, struct dblock_error *reterr);
+    struct dblock_driver_connection connection;
+    struct dblock_driver_session session;
+    struct dblock_driver_hold lease;
+    struct dblock_driver_hold insert;
+    struct dblock_driver_session_lock row;
+    struct dblock_driver_session_lock advisory;
+    struct dblock_driver_observe observe;
+};
+
+/* ------------------------------------------- what the library does for drivers */
+
+#if defined(__GNUC__)
+#define DBLOCK_PRINTF_(format_index, first) __attribute__((format(printf, format_index, first)))
+#else
+#define DBLOCK_PRINTF_(format_index, first)
+#endif
+
+/* Fills `*error` (takes NULL) and returns `status`: message by printf rules, `hint` NULL or the
+ * way out. is_transient follows from the status (E_CONNECTION and E_UNCERTAIN: yes). */
+DBLOCK_API dblock_status dblock_error_set(struct dblock_error *error, dblock_status status,
+    const char *hint, const char *format, ...) DBLOCK_PRINTF_(4, 5);
+/* The native code and SQLSTATE (NULL none) of an error that was just set. */
+DBLOCK_API void dblock_error_native(
+    struct dblock_error *error, int32_t native_code, const char *sqlstate, int is_transient);
+
+/* CLOCK_BOOTTIME in microseconds: runs on through suspend, is never set. */
+DBLOCK_API uint64_t dblock_clock_us(void);
+
+/* Waits for `events` (POLLIN, POLLOUT) on `fd`. 1 ready (or hung up), 0 the deadline came,
+ * -1 cancel_fd is readable (only if `heed_cancel`). Goes on after EINTR. */
+DBLOCK_API int dblock_fd_wait(
+    int fd, short events, const struct dblock_call *call, int heed_cancel);
+
+/* DBLOCK_ID_SIZE bytes as 32 lower-case hex digits and a zero into `text`. */
+DBLOCK_API void dblock_id_text(const unsigned char *id, char text[40]);
+
+/* For fixed text members: copies, cut at a UTF-8 character. */
+DBLOCK_API void dblock_text_copy(char *target, size_t target_size, const char *source);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
