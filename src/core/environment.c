@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/* environment.c - the one file of the core that asks the operating system for
+ * time, pauses, randomness and memory. */
+#define _GNU_SOURCE /* CLOCK_BOOTTIME, ppoll */
+
+#include "core/environment.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <time.h>
+
+static uint64_t read_clock(void)
+{
+    struct timespec time;
+
+    (void)clock_gettime(CLOCK_BOOTTIME, &time);
+    return (uint64_t)time.tv_sec * 1000000u + (uint64_t)time.tv_nsec / 1000u;
+}
+
+static int wait_for_descriptors(struct pollfd *descriptors, nfds_t n_descriptors, uint64_t until_us)
+{
+    for (;;) {
+        uint64_t now_us = read_clock();
+        uint64_t left_us = dblk_sooner(dblk_until(now_us, until_us), 3600u * 1000000u);
+        struct timespec left = { (time_t)(left_us / 1000000u), (long)(left_us % 1000000u) * 1000 };
+        int n_ready = ppoll(descriptors, n_descriptors, &left, NULL);
+
+        if (n_ready > 0)
+            return n_ready;
+        if (n_ready < 0 && errno != EINTR)
+            return -1;
+        /* poll's own clock stops during suspend; ours decides whether the time is over */
+        if (n_ready == 0 && read_clock() >= until_us)
+            return 0;
+    }
+}
+
+static int read_random(void *bytes, size_t size)
+{
+    unsigned char *next = bytes;
+
+    while (size > 0) {
+        ssize_t n_read = getrandom(next, size, 0);
+
+        if (n_read < 0 && errno != EINTR)
+            return errno;
+        if (n_read > 0) {
+            next += n_read;
+            size -= (size_t)n_read;
+        }
+    }
+    return 0;
+}
+
+static void *allocate_zeroed(size_t size)
+{
+    return calloc(1, size);
+}
+
+static void release_memory(void *memory)
+{
+    free(memory);
+}
+
+const struct dblk_environment dblk_real_environment = {
+    .now_us = read_clock,
+    .wait = wait_for_descriptors,
+    .random = read_random,
+    .allocate = allocate_zeroed,
+    .release = release_memory,
+};
+
+static const struct dblk_environment *current = &dblk_real_environment;
+
+void dblk_environment_set(const struct dblk_environment *environment)
+{
+    current = environment != NULL ? environment : &dblk_real_environment;
+}
+
+const struct dblk_environment *dblk_environment(void)
+{
+    return current;
+}
+
+uint64_t dblk_now_us(void)
+{
+    return current->now_us();
+}
+
+int dblk_wait(struct pollfd *descriptors, nfds_t n_descriptors, uint64_t until_us)
+{
+    return current->wait(descriptors, n_descriptors, until_us);
+}
+
+void *dblk_allocate(size_t size)
+{
+    return current->allocate(size);
+}
+
+void dblk_release(void *memory)
+{
+    current->release(memory);
+}
+
+uint64_t dblk_random_u64(void)
+{
+    uint64_t number = 0;
+
+    if (current->random(&number, sizeof number) != 0)
+        number = current->now_us() * UINT64_C(0x9E3779B97F4A7C15);
+    return number;
+}
