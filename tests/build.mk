@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+# tests/build.mk - from test sources to programs, and the goals that run them.
