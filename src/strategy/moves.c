@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* moves.c - what a failed step means for an acquire that may still wait. */
+#include "strategy/moves.h"
+
+struct dblk_step dblk_failed(struct dblk_machine *machine, const struct dblk_event *event)
+{
+    uint64_t outage_end_us;
+    uint64_t pause_us;
+
+    /* A connection that had been idle was closed behind our back (restart, idle limit, fail-over):
+     * the first thing that is done on it finds out. That says nothing about the database. */
+    if (event->status == DBLOCK_E_CONNECTION && event->is_reused &&
+        machine->n_reused < DBLK_REUSED_MAX) {
+        ++machine->n_reused;
+        return machine->terms.needs_session
+            ? dblk_move(machine, DBLK_STAGE_SESSION, DBLK_STEP_SESSION)
+            : dblk_move(machine, DBLK_STAGE_TAKE, DBLK_STEP_TAKE);
+    }
+    if (!event->is_transient || event->status != DBLOCK_E_CONNECTION ||
+        machine->terms.outage_us == 0)
+        return dblk_end(machine, event->status);
+    if (machine->outage_us == 0) {
+        machine->outage_us = event->now_us;
+        machine->n_pauses = 0;
+    }
+    outage_end_us = machine->terms.outage_us > UINT64_MAX - machine->outage_us
+        ? UINT64_MAX
+        : machine->outage_us + machine->terms.outage_us;
+    if (dblk_is_over(machine, event->now_us) || event->now_us >= outage_end_us)
+        return dblk_end(machine, event->status);
+    pause_us = dblk_backoff(
+        machine->n_pauses, event->random, DBLK_OUTAGE_FIRST_US, DBLK_OUTAGE_LAST_US);
+    if (pause_us > outage_end_us - event->now_us)
+        pause_us = outage_end_us - event->now_us;
+    if (pause_us > machine->terms.give_up_us - event->now_us)
+        pause_us = machine->terms.give_up_us - event->now_us;
+    return dblk_pause(machine, DBLK_STAGE_PAUSE, event->now_us + pause_us);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/* moves.h - the single moves of which the machines are made: each sets the
+ * stage and gives the step that goes with it. */
+#ifndef DBLK_MOVES_H
+#define DBLK_MOVES_H
+
+#include "strategy/backoff.h"
+#include "strategy/strategy.h"
+
+enum {
+    DBLK_AGAIN_MAX = 24,          /* attempts in a row that get neither yes nor busy */
+    DBLK_REUSED_MAX = 3,          /* stale connections that one acquire may meet */
+    DBLK_LOOK_FIRST_US = 3000,    /* first pause while someone else holds the name */
+    DBLK_LOOK_LAST_US = 200000,   /* longest one */
+    DBLK_AGAIN_FIRST_US = 500,    /* after a race that nobody won */
+    DBLK_AGAIN_LAST_US = 20000,
+    DBLK_OUTAGE_FIRST_US = 20000, /* while the database cannot be reached */
+    DBLK_OUTAGE_LAST_US = 1000000,
+    DBLK_SETTLE_FIRST_US = 2000, /* between two looks at a lost answer */
+    DBLK_SETTLE_LAST_US = 100000
+};
+
+static inline struct dblk_step dblk_move(
+    struct dblk_machine *machine, enum dblk_stage stage, enum dblk_step_kind kind)
+{
+    struct dblk_step step = { kind, 0, 0, DBLOCK_OK, 0 };
+
+    machine->stage = stage;
+    return step;
+}
+
+static inline struct dblk_step dblk_end(struct dblk_machine *machine, dblock_status status)
+{
+    struct dblk_step step = dblk_move(machine, DBLK_STAGE_END, DBLK_STEP_END);
+
+    step.status = status;
+    return step;
+}
+
+/* Ends although the last attempt is not settled. */
+static inline struct dblk_step dblk_end_open(struct dblk_machine *machine, dblock_status status)
+{
+    struct dblk_step step = dblk_end(machine, status);
+
+    step.is_open = 1;
+    return step;
+}
+
+static inline struct dblk_step dblk_pause(
+    struct dblk_machine *machine, enum dblk_stage stage, uint64_t until_us)
+{
+    struct dblk_step step = dblk_move(machine, stage, DBLK_STEP_PAUSE);
+
+    ++machine->n_pauses;
+    step.until_us = until_us;
+    return step;
+}
+
+static inline int dblk_is_over(const struct dblk_machine *machine, uint64_t now_us)
+{
+    return now_us >= machine->terms.give_up_us;
+}
+
+/* What follows a failed step, the same for every strategy: a stale connection is tried again, an
+ * outage is waited out as long as the terms allow, all else ends the acquire. */
+struct dblk_step dblk_failed(struct dblk_machine *machine, const struct dblk_event *event);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* queued.c - acquiring a lock that lives in a connection (row, advisory).
+ *
+ * The first attempt never waits: an advisory try goes over the connection that
+ * all tries share. Only then does a waiter stand in the server's queue, on a
+ * connection of its own.
+ *
+ * A lost answer needs no settling here: what the connection may have got goes
+ * with the connection, and the loop has closed it. So it is "not reached". */
+#include "strategy/queued.h"
+
+#include "strategy/moves.h"
+
+static struct dblk_step take(struct dblk_machine *machine, uint64_t wait_us)
+{
+    struct dblk_step step = dblk_move(machine, DBLK_STAGE_TAKE, DBLK_STEP_TAKE);
+
+    step.wait_us = wait_us;
+    return step;
+}
+
+static struct dblk_step stand_in_line(struct dblk_machine *machine, const struct dblk_event *event)
+{
+    machine->n_again = 0;
+    machine->n_pauses = 0;
+    if (dblk_is_over(machine, event->now_us))
+        return dblk_end(machine, DBLOCK_BUSY);
+    return take(machine, machine->terms.give_up_us == UINT64_MAX
+            ? UINT64_MAX
+            : machine->terms.give_up_us - event->now_us);
+}
+
+static struct dblk_step repeat(struct dblk_machine *machine, const struct dblk_event *event)
+{
+    if (++machine->n_again > DBLK_AGAIN_MAX) {
+        machine->n_again = 0;
+        if (dblk_is_over(machine, event->now_us))
+            return dblk_end(machine, DBLOCK_BUSY);
+    }
+    return dblk_pause(machine, DBLK_STAGE_PAUSE,
+        event->now_us +
+            dblk_backoff(
+                machine->n_again, event->random, DBLK_AGAIN_FIRST_US, DBLK_AGAIN_LAST_US));
+}
+
+static struct dblk_step answered(struct dblk_machine *machine, const struct dblk_event *event)
+{
+    machine->outage_us = 0;
+    if (machine->stage == DBLK_STAGE_SEED)
+        return take(machine, 0);
+    switch (event->outcome) {
+    case DBLOCK_ANSWER_YES:
+        return dblk_end(machine, DBLOCK_OK);
+    case DBLOCK_ANSWER_BUSY:
+    case DBLOCK_ANSWER_PINNED:
+        return stand_in_line(machine, event);
+    case DBLOCK_ANSWER_UNSEEDED:
+        if (++machine->n_again <= DBLK_AGAIN_MAX)
+            return dblk_move(machine, DBLK_STAGE_SEED, DBLK_STEP_SEED);
+        return dblk_end(machine, DBLOCK_E_DATABASE);
+    default: /* AGAIN */
+        return repeat(machine, event);
+    }
+}
+
+struct dblk_step dblk_queued_next(struct dblk_machine *machine, const struct dblk_event *event)
+{
+    struct dblk_event failed = *event;
+
+    switch (event->kind) {
+    case DBLK_EVENT_STARTED:
+        return take(machine, 0);
+    case DBLK_EVENT_PAUSED:
+        return take(machine, 0);
+    case DBLK_EVENT_ANSWERED:
+        return answered(machine, event);
+    case DBLK_EVENT_FAILED:
+        if (failed.status == DBLOCK_E_UNCERTAIN)
+            failed.status = DBLOCK_E_CONNECTION;
+        return dblk_failed(machine, &failed);
+    case DBLK_EVENT_CANCELLED:
+        return dblk_end(machine, DBLOCK_CANCELLED);
+    default: /* CLOSED */
+        return dblk_end(machine, DBLOCK_E_CLOSED);
+    }
+}
