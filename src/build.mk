@@ -83,7 +83,7 @@ endif
 compile = $(CC) $(dblock_cppflags) $(CPPFLAGS) $(dblock_cflags) $(CFLAGS) -MMD -MP
 link = $(CC) $(dblock_cflags) $(CFLAGS) $(dblock_ldflags) $(LDFLAGS)
 
-is_silent := $(findstring s,$(firstword -$(MAKEFLAGS)))
+is_silent := $(findstring s,$(firstword -$(filter-out --% %=%,$(MAKEFLAGS))))
 quiet = $(if $(filter 1,$(V)),,@$(if $(is_silent),,printf '%-6s %s\n' '$(1)' '$(patsubst $(BUILD)/%,%,$(2))' && ))
 make_folder = $(if $(wildcard $(@D)/.),,@mkdir -p $(@D))
 

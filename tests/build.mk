@@ -1,2 +1,101 @@
 # SPDX-License-Identifier: MIT
 # tests/build.mk - from test sources to programs, and the goals that run them.
+# tests/unit/x_test.c becomes BUILD/tests/unit/x_test; other .c files of such a
+# folder are linked into each program of it. All are linked statically, so that a
+# test sees the internals and depends on nothing that is installed.
+
+suites_c := unit contract simulation fault system
+suites_sh := cli api
+SUITES ?= $(suites_c) $(suites_sh)
+TEST_JOBS ?= 2
+SOAK_SECONDS ?= 600
+
+package_cmocka := cmocka
+test_folder := $(BUILD)/tests
+upper = $(subst pgsql,PGSQL,$(subst mysql,MYSQL,$(subst sqlite,SQLITE,$(1))))
+
+# --------------------------------------------------------------------- sources
+
+test_lib_objects := $(call objects_of,tests/lib/*.c)
+program_sources = $(sort $(wildcard tests/$(1)/*_test.c tests/$(1)/simulate.c))
+programs_of = $(patsubst tests/%.c,$(test_folder)/%,$(call program_sources,$(1)))
+support_objects = $(patsubst %.c,$(BUILD)/obj/%.o, \
+    $(filter-out $(call program_sources,$(1)),$(sort $(wildcard tests/$(1)/*.c))))
+
+test_programs := $(foreach suite,$(suites_c),$(call programs_of,$(suite)))
+bench_programs := $(patsubst tests/%.c,$(test_folder)/%,$(sort $(wildcard tests/bench/*.c)))
+example_programs := $(patsubst tests/%.c,$(test_folder)/%,$(sort $(wildcard tests/examples/*.c)))
+
+# ----------------------------------------------------------------- compilation
+
+cmocka_cflags = $(call package_cflags,cmocka)
+cmocka_libs = $(call package_libs,cmocka)
+test_includes = -Iinclude -Isrc -Itests -Itests/lib -I$(gen) $(cmocka_cflags) \
+    $(foreach driver,$(drivers),$(client_cflags_$(driver))) \
+    $(foreach driver,$(drivers),-DDBLOCK_TEST_HAS_$(call upper,$(driver)))
+# An example sees what a stranger sees.
+$(BUILD)/obj/tests/examples/%.o: test_includes = -Iinclude
+
+$(BUILD)/obj/tests/%.o: tests/%.c $(flags_file) | $(foreach driver,$(drivers),$(gen)/$(driver)_sql.h)
+	$(make_folder)
+	$(call quiet,CC,$<)$(compile) $(test_includes) -c $< -o $@
+
+$(test_folder)/libtest.a: $(test_lib_objects)
+	$(make_folder)
+	$(call quiet,AR,$@)rm -f $@ && $(AR) rcsD $@ $(test_lib_objects)
+
+# -------------------------------------------------------------------- programs
+
+# The parts of the command, for their unit tests.
+cli_parts := $(if $(has_command),$(filter-out %/main.o,$(cli_objects)))
+$(test_folder)/libcli.a: $(cli_parts)
+	$(make_folder)
+	$(call quiet,AR,$@)rm -f $@ && $(AR) rcsD $@ $(cli_parts)
+
+test_libraries := $(if $(cli_parts),$(test_folder)/libcli.a) $(if $(test_lib_objects),$(test_folder)/libtest.a) \
+    $(foreach library,$(filter-out dblock,$(libraries)),$(BUILD)/lib/lib$(library).a) \
+    $(if $(core_objects),$(BUILD)/lib/libdblock.a)
+test_link_libs = -Wl,--start-group $(test_libraries) -Wl,--end-group \
+    $(foreach driver,$(drivers),$(client_libs_$(driver))) $(json_libs) -ldl -lm
+
+# $(1) suite
+define suite_programs
+support_$(1) := $(call support_objects,$(1))
+$(call programs_of,$(1)): $$(test_folder)/%: $$(BUILD)/obj/tests/%.o $$(support_$(1)) $$(test_libraries)
+	$$(make_folder)
+	$$(call quiet,LINK,$$@)$$(link) -pie -o $$@ $$< $$(support_$(1)) $$(test_link_libs) $$(cmocka_libs)
+endef
+$(foreach suite,$(suites_c),$(eval $(call suite_programs,$(suite))))
+
+$(bench_programs) $(example_programs): $(test_folder)/%: $(BUILD)/obj/tests/%.o $(test_libraries)
+	$(make_folder)
+	$(call quiet,LINK,$@)$(link) -pie -o $@ $< $(test_link_libs)
+
+test_sources := $(wildcard tests/lib/*.c $(suites_c:%=tests/%/*.c) tests/bench/*.c tests/examples/*.c)
+.SECONDARY: $(test_sources:%.c=$(BUILD)/obj/%.o)
+
+# ----------------------------------------------------------------------- goals
+
+.PHONY: test-programs
+test-programs: $(test_programs) $(bench_programs) $(example_programs)
+
+ifneq ($(filter test test-programs,$(MAKECMDGOALS)),)
+ifeq ($(call have_package,cmocka),)
+$(error the tests need cmocka, which pkg-config does not find; `ci/deps check` installs it)
+endif
+endif
+
+# Which suites, and with which servers, is up to SUITES and to DBLOCK_TEST_PGSQL
+# and its like (ci/services); a test that lacks its server is skipped aloud.
+chosen_tests = $(foreach suite,$(SUITES),$(filter-out %/simulate, \
+    $(call programs_of,$(suite))) $(sort $(wildcard tests/$(suite)/*.sh)))
+test: all test-programs
+	@ci/test-run -j $(TEST_JOBS) $(if $(filter release,$(FLAVOUR)),,-n $(FLAVOUR)) $(BUILD) $(chosen_tests)
+
+bench: all $(bench_programs)
+	@set -e; for program in $(bench_programs); do echo "$${program##*/}"; $$program; done
+
+soak: $(call programs_of,simulation)
+	$(test_folder)/simulation/simulate --seconds $(SOAK_SECONDS)
+
+-include $(test_sources:%.c=$(BUILD)/obj/%.d)
