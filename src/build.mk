@@ -23,7 +23,7 @@ have_package = $(shell $(PKG_CONFIG) --exists $(package_$(1)) && echo yes)
 package_cflags = $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags $(package_$(1))))
 package_libs = $(shell $(PKG_CONFIG) --libs $(package_$(1)))
 
-is_building := $(filter-out install uninstall,$(or $(MAKECMDGOALS),all))
+is_building := $(filter-out install uninstall list-tests,$(or $(MAKECMDGOALS),all))
 ifeq ($(strip $(DRIVERS)),)
 drivers := $(foreach driver,$(all_drivers),$(if $(call have_package,$(driver)),$(driver)))
 $(if $(is_building),$(foreach driver,$(filter-out $(drivers),$(all_drivers)), \

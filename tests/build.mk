@@ -92,6 +92,10 @@ chosen_tests = $(foreach suite,$(SUITES),$(filter-out %/simulate, \
 test: all test-programs
 	@ci/test-run -j $(TEST_JOBS) $(if $(filter release,$(FLAVOUR)),,-n $(FLAVOUR)) $(BUILD) $(chosen_tests)
 
+.PHONY: list-tests
+list-tests:
+	@$(if $(chosen_tests),printf '%s\n' $(chosen_tests),:)
+
 bench: all $(bench_programs)
 	@set -e; for program in $(bench_programs); do echo "$${program##*/}"; $$program; done
 
