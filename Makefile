@@ -38,15 +38,18 @@ soversion := $(firstword $(subst ., ,$(version)))
 
 # -------------------------------------------------------------------- targets
 
+# `exec` where something runs for long: make ends its child when it is ended
+# itself, and that must be the script and not a shell around it.
+
 .PHONY: all demo check test bench soak install uninstall clean help FORCE
 
 all: ## the libraries and the command, in build/FLAVOUR/lib and bin
 
 demo: ## installs what is missing, then twenty processes fight for one lock
-	@MAKE='$(MAKE)' ci/demo
+	@exec env MAKE='$(MAKE)' ci/demo
 
 check: ## installs what is missing, starts throw-away servers, runs every test
-	@MAKE='$(MAKE)' ci/run
+	@exec env MAKE='$(MAKE)' ci/run
 
 test: ## the tests that need no server; installs nothing
 

@@ -90,7 +90,7 @@ endif
 chosen_tests = $(foreach suite,$(SUITES),$(filter-out %/simulate, \
     $(call programs_of,$(suite))) $(sort $(wildcard tests/$(suite)/*.sh)))
 test: all test-programs
-	@ci/test-run -j $(TEST_JOBS) $(if $(filter release,$(FLAVOUR)),,-n $(FLAVOUR)) $(BUILD) $(chosen_tests)
+	@exec ci/test-run -j $(TEST_JOBS) $(if $(filter release,$(FLAVOUR)),,-n $(FLAVOUR)) $(BUILD) $(chosen_tests)
 
 .PHONY: list-tests
 list-tests:
