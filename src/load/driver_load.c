@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* driver_load.c - from the scheme of a URL to a driver: the table of schemes,
+ * and the run-time linker.
+ *
+ * What a driver is and whether it fits this release is dblock_open()'s to judge;
+ * here it is only found. */
+#define _GNU_SOURCE /* dladdr */
+#include <dblock/load.h>
+#include <dblock/version.h>
+
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TEXT_OF(x) #x
+#define TEXT(x) TEXT_OF(x)
+#define SOVERSION TEXT(DBLOCK_VERSION_MAJOR)
+
+struct driver_entry {
+    const char *scheme;
+    const char *soname;
+    const char *function; /* what the library exports */
+    const char *package;  /* Debian's name, for the hint */
+};
+
+#define DRIVER(scheme, driver)                                                                     \
+    {                                                                                              \
+        scheme, "libdblock-" driver ".so." SOVERSION, "dblock_" driver "_driver",                  \
+            "libdblock-" driver SOVERSION                                                          \
+    }
+
+static const struct driver_entry entries[] = {
+    DRIVER("postgresql", "pgsql"),
+    DRIVER("postgres", "pgsql"),
+    DRIVER("mysql", "mysql"),
+    DRIVER("mariadb", "mysql"),
+    DRIVER("sqlite", "sqlite"),
+};
+
+typedef const dblock_driver *(*driver_fn)(void);
+
+static dblock_status fail(struct dblock_error *reterr, dblock_status status)
+{
+    if (reterr != NULL) {
+        memset(reterr, 0, sizeof *reterr);
+        reterr->status = status;
+    }
+    return status;
+}
+
+static const struct driver_entry *find_entry(const char *url)
+{
+    size_t length = strcspn(url, ":");
+    size_t i;
+
+    if (url[length] != ':')
+        return NULL;
+    for (i = 0; i < sizeof entries / sizeof entries[0]; i++)
+        if (strlen(entries[i].scheme) == length && memcmp(entries[i].scheme, url, length) == 0)
+            return &entries[i];
+    return NULL;
+}
+
+/* The run-time linker's own search comes first, so that an installation, RPATH
+ * or LD_LIBRARY_PATH decide. The folder of this very library is the second
+ * place: a binding that opened it by its full path finds the drivers beside it. */
+static void *open_library(const char *soname)
+{
+    char path[4096];
+    Dl_info here;
+    void *library = dlopen(soname, RTLD_NOW | RTLD_LOCAL);
+    const char *slash;
+    int length;
+
+    if (library != NULL || dladdr((const void *)entries, &here) == 0 || here.dli_fname == NULL)
+        return library;
+    slash = strrchr(here.dli_fname, '/');
+    if (slash == NULL)
+        return NULL;
+    length = snprintf(
+        path, sizeof path, "%.*s/%s", (int)(slash - here.dli_fname), here.dli_fname, soname);
+    if (length < 0 || (size_t)length >= sizeof path)
+        return NULL;
+    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+dblock_status dblock_driver_load(
+    const char *url, const dblock_driver **ret_driver, struct dblock_error *reterr)
+{
+    const struct driver_entry *entry;
+    const char *cause;
+    driver_fn function;
+    void *library;
+    void *symbol;
+
+    if (url == NULL || ret_driver == NULL) {
+        (void)fail(reterr, DBLOCK_E_ARGUMENT);
+        if (reterr != NULL)
+            (void)snprintf(reterr->message, sizeof reterr->message, "%s is NULL",
+                url == NULL ? "url" : "ret_driver");
+        return DBLOCK_E_ARGUMENT;
+    }
+    entry = find_entry(url);
+    if (entry == NULL) {
+        (void)fail(reterr, DBLOCK_E_ARGUMENT);
+        if (reterr != NULL) {
+            /* Only the scheme: what follows may hold a password. */
+            size_t length = strcspn(url, ":");
+
+            if (url[length] == ':' && length <= 32)
+                (void)snprintf(reterr->message, sizeof reterr->message,
+                    "no driver for URLs that begin with \"%.*s:\"", (int)length, url);
+            else
+                (void)snprintf(reterr->message, sizeof reterr->message,
+                    "the URL does not begin with the name of a database");
+            (void)snprintf(reterr->hint, sizeof reterr->hint,
+                "it begins with postgresql:, postgres:, mysql:, mariadb: or sqlite:");
+        }
+        return DBLOCK_E_ARGUMENT;
+    }
+
+    library = open_library(entry->soname);
+    symbol = library != NULL ? dlsym(library, entry->function) : NULL;
+    if (symbol == NULL) {
+        cause = dlerror();
+        (void)fail(reterr, DBLOCK_E_DRIVER);
+        if (reterr != NULL) {
+            (void)snprintf(reterr->message, sizeof reterr->message,
+                "cannot load the driver for %s: %s", entry->scheme,
+                cause != NULL ? cause : entry->soname);
+            (void)snprintf(reterr->hint, sizeof reterr->hint,
+                "install the package %s, of the same version as libdblock", entry->package);
+        }
+        /* The library is left loaded: taking it out again gains nothing, and
+         * client libraries do not all survive it. */
+        return DBLOCK_E_DRIVER;
+    }
+    /* ISO C knows no way from an object pointer to a function pointer; POSIX
+     * promises that the bytes are the same. */
+    memcpy(&function, &symbol, sizeof function);
+    *ret_driver = function();
+    return DBLOCK_OK;
+}
