@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/* database.c - which database is meant. There is no silent default: machines that
+ * each took a lock in a file of their own would all run.
+ *
+ * The places, files and rights are here; url.c knows what a password looks like,
+ * local_file.c where "local" lives. */
+#include "database.h"
+
+#include "exit_code.h"
+#include "local_file.h"
+#include "message.h"
+#include "url.h"
+
+#include <dblock/load.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define SYSTEM_FILE "/etc/dblock/url"
+
+static int fail_memory(void)
+{
+    message_failure("out of memory");
+    return EXIT_CODE_MACHINE;
+}
+
+/* The first line of a file, without blanks around it. Returns -1, or the exit
+ * status after a message; with `is_optional`, a file that is not there is -1 with
+ * *ret_url unchanged. */
+static int read_url_file(const char *path, bool is_optional, char **ret_url)
+{
+    FILE *file = fopen(path, "re");
+    struct stat status;
+    char *line = NULL;
+    size_t size = 0;
+    size_t start;
+    size_t end;
+    int result = EXIT_CODE_CONFIGURATION;
+
+    if (file == NULL) {
+        if (is_optional && (errno == ENOENT || errno == ENOTDIR))
+            return -1;
+        message_failure("cannot read %s: %s", path, strerror(errno));
+        return EXIT_CODE_CONFIGURATION;
+    }
+    if (getline(&line, &size, file) < 0) {
+        message_failure("%s does not begin with the URL of a database", path);
+        goto done;
+    }
+    end = strcspn(line, "\r\n");
+    while (end > 0 && (line[end - 1] == ' ' || line[end - 1] == '\t'))
+        end--;
+    line[end] = '\0';
+    start = strspn(line, " \t");
+    if (line[start] == '\0' || line[start] == '@') {
+        message_failure("%s does not begin with the URL of a database", path);
+        goto done;
+    }
+    if (url_has_password(line + start) &&
+        (fstat(fileno(file), &status) != 0 || (status.st_mode & S_IROTH) != 0)) {
+        message_failure(
+            "%s holds a password and everybody can read it; run: chmod o-r %s", path, path);
+        goto done;
+    }
+    *ret_url = strdup(line + start);
+    result = *ret_url != NULL ? -1 : fail_memory();
+done:
+    free(line);
+    (void)fclose(file);
+    return result;
+}
+
+static int read_user_file(char **ret_url)
+{
+    const char *folder = getenv("XDG_CONFIG_HOME");
+    const char *below = "/dblock/url";
+    char path[4096];
+    int length;
+
+    /* A relative folder is invalid by the XDG specification. */
+    if (folder == NULL || folder[0] != '/') {
+        folder = getenv("HOME");
+        below = "/.config/dblock/url";
+    }
+    if (folder == NULL || folder[0] == '\0')
+        return -1;
+    length = snprintf(path, sizeof path, "%s%s", folder, below);
+    if (length < 0 || (size_t)length >= sizeof path)
+        return -1;
+    return read_url_file(path, true, ret_url);
+}
+
+/* What was given: a URL, @FILE, or local. */
+static int resolve(const char *text, struct database *database)
+{
+    if (text[0] == '@')
+        return read_url_file(text + 1, false, &database->url);
+    database->url = strdup(text);
+    return database->url != NULL ? -1 : fail_memory();
+}
+
+static int find_url(const struct arguments *arguments, struct database *database)
+{
+    const char *environment = getenv("DBLOCK_URL");
+    int result;
+
+    if (arguments->database != NULL) {
+        database->is_from_option = true;
+        result = resolve(arguments->database, database);
+        if (url_has_password(arguments->database)) {
+            url_hide_password(arguments->database);
+            message_note("a password on the command line can be seen by others until it is "
+                         "overwritten; $DBLOCK_URL or -d @FILE keeps it to yourself");
+        }
+        return result;
+    }
+    if (environment != NULL && environment[0] != '\0')
+        return resolve(environment, database);
+    result = read_user_file(&database->url);
+    if (result == -1 && database->url == NULL)
+        result = read_url_file(SYSTEM_FILE, true, &database->url);
+    if (result == -1 && database->url == NULL) {
+        message_failure("no database named; give -d URL, $DBLOCK_URL or %s (-d local locks on "
+                        "this machine alone)",
+            SYSTEM_FILE);
+        return EXIT_CODE_CONFIGURATION;
+    }
+    return result;
+}
+
+int database_find(const struct arguments *arguments, struct database *ret_database)
+{
+    int result;
+
+    memset(ret_database, 0, sizeof *ret_database);
+    result = find_url(arguments, ret_database);
+    if (result != -1)
+        return result;
+    if (strcmp(ret_database->url, "local") == 0) {
+        ret_database->is_local = true;
+        free(ret_database->url);
+        ret_database->url = NULL;
+        return local_file_url(&ret_database->url);
+    }
+    return -1;
+}
+
+int database_open(const struct arguments *arguments, const struct dblock_config *config,
+    struct database *ret_database)
+{
+    struct dblock_error error;
+    dblock_status status;
+    int result = database_find(arguments, ret_database);
+
+    if (result != -1)
+        return result;
+    status = dblock_driver_load(ret_database->url, &ret_database->driver, &error);
+    if (status == DBLOCK_OK)
+        status = dblock_open(
+            ret_database->driver, ret_database->url, config, &ret_database->client, &error);
+    if (status != DBLOCK_OK) {
+        /* What the URL says is configuration, wherever it was written. */
+        message_error(&error, NULL);
+        return status == DBLOCK_E_ARGUMENT && !ret_database->is_from_option
+                   ? EXIT_CODE_CONFIGURATION
+                   : exit_code_of(status);
+    }
+    if (ret_database->is_local)
+        return local_file_prepare(ret_database->url, ret_database->client);
+    return -1;
+}
+
+void database_close(struct database *database)
+{
+    dblock_close(database->client);
+    free(database->url);
+    memset(database, 0, sizeof *database);
+}

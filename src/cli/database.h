@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* database.h - which database is meant, and a client of it. */
+#ifndef CLI_DATABASE_H
+#define CLI_DATABASE_H
+
+#include "arguments.h"
+
+#include <dblock/dblock.h>
+
+#include <stdbool.h>
+
+/* All zero is a database that is not known yet; database_close() accepts that. */
+struct database {
+    char *url;
+    bool is_from_option; /* -d: then COMMAND does not see the URL */
+    bool is_local;       /* "local": the file is the user's own, and made as needed */
+    const dblock_driver *driver;
+    dblock_client *client;
+};
+
+/* Finds the URL: -d, $DBLOCK_URL, the user's file, the system's file; resolves
+ * @FILE and local; wipes a password out of argv. Returns -1, or the exit status
+ * after a message. Connects to nothing. */
+int database_find(const struct arguments *arguments, struct database *ret_database);
+
+/* database_find(), then the driver and a client. `config` may be NULL. */
+int database_open(const struct arguments *arguments, const struct dblock_config *config,
+    struct database *ret_database);
+
+void database_close(struct database *database);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* local_file.c - where "local" lives, and its tables. This is the one database in
+ * which the command makes tables unasked: nobody else has a say in it. */
+#include "local_file.h"
+
+#include "exit_code.h"
+#include "message.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SCHEME "sqlite:"
+
+/* Like mkdir -p below `path`, which is changed and restored. */
+static int make_folders(char *path, mode_t mode)
+{
+    char *slash;
+
+    for (slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(path, mode) != 0 && errno != EEXIST) {
+            message_failure("cannot make the folder %s: %s", path, strerror(errno));
+            *slash = '/';
+            return EXIT_CODE_CONFIGURATION;
+        }
+        *slash = '/';
+    }
+    return -1;
+}
+
+int local_file_url(char **ret_url)
+{
+    const char *folder;
+    const char *below;
+    mode_t mode;
+    char url[4096];
+    int length;
+    int result;
+
+    if (geteuid() == 0) {
+        folder = "/var/lib";
+        below = "/dblock/local.db";
+        mode = 0755;
+    } else {
+        folder = getenv("XDG_STATE_HOME");
+        below = "/dblock/local.db";
+        mode = 0700;
+        /* A relative folder is invalid by the XDG specification. */
+        if (folder == NULL || folder[0] != '/') {
+            folder = getenv("HOME");
+            below = "/.local/state/dblock/local.db";
+        }
+        if (folder == NULL || folder[0] != '/') {
+            message_failure("-d local needs $HOME");
+            return EXIT_CODE_CONFIGURATION;
+        }
+    }
+    length = snprintf(url, sizeof url, SCHEME "%s%s", folder, below);
+    if (length < 0 || (size_t)length >= sizeof url) {
+        message_failure("-d local: the path of the home folder is too long");
+        return EXIT_CODE_CONFIGURATION;
+    }
+    result = make_folders(url + strlen(SCHEME), mode);
+    if (result != -1)
+        return result;
+    *ret_url = strdup(url);
+    if (*ret_url == NULL) {
+        message_failure("out of memory");
+        return EXIT_CODE_MACHINE;
+    }
+    return -1;
+}
+
+int local_file_prepare(const char *url, dblock_client *client)
+{
+    struct dblock_error error;
+    struct stat file;
+    dblock_status status;
+
+    /* An empty file is one that another process is just making, or was killed
+     * while it did: installing twice is safe. */
+    if (stat(url + strlen(SCHEME), &file) == 0 && file.st_size > 0)
+        return -1;
+    status = dblock_schema_install(client, &error);
+    if (status == DBLOCK_OK)
+        return -1;
+    message_error(&error, NULL);
+    return exit_code_of(status);
+}
