@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* guardian.c - see guardian.h. It waits for the end of a pipe whose other end only
+ * dblock holds: descriptors are closed for the dead, whatever killed them.
+ *
+ * The process is forked from one with threads, so it does system calls only. */
+#define _GNU_SOURCE /* pipe2 */
+#include "guardian.h"
+
+#include "descriptors.h"
+#include "message.h"
+#include "signals.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+_Noreturn static void guard(int descriptor, pid_t group)
+{
+    char byte;
+    ssize_t n_read;
+
+    /* Away from the terminal's signals and from those to dblock's group; what is
+     * blocked stays blocked. */
+    (void)setsid();
+    (void)prctl(PR_SET_NAME, "dblock-guardian", 0L, 0L, 0L);
+    /* What it inherits would outlive dblock in it: a connection whose end frees the
+     * lock, a pipe for whose end somebody waits. */
+    descriptors_close(0, descriptor, -1);
+    do
+        n_read = read(descriptor, &byte, 1);
+    while (n_read < 0 && errno == EINTR);
+    (void)kill(-group, SIGKILL);
+    _exit(0);
+}
+
+void guardian_start(struct guardian *guardian, pid_t group)
+{
+    sigset_t old_mask;
+    int ends[2];
+
+    guardian->pid = -1;
+    guardian->descriptor = -1;
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        message_detail("no guardian: %s", strerror(errno));
+        return;
+    }
+    signals_block_all(&old_mask);
+    guardian->pid = fork();
+    if (guardian->pid == 0)
+        guard(ends[0], group);
+    signals_restore_mask(&old_mask);
+    if (guardian->pid < 0) {
+        message_detail("no guardian: %s", strerror(errno));
+        (void)close(ends[1]);
+    } else {
+        guardian->descriptor = ends[1];
+    }
+    (void)close(ends[0]);
+}
+
+void guardian_stop(struct guardian *guardian)
+{
+    if (guardian->pid > 0) {
+        (void)kill(guardian->pid, SIGKILL);
+        while (waitpid(guardian->pid, NULL, 0) < 0 && errno == EINTR)
+            continue;
+    }
+    if (guardian->descriptor >= 0)
+        (void)close(guardian->descriptor);
+    guardian->pid = -1;
+    guardian->descriptor = -1;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* guardian.h - a process that ends COMMAND's process group if dblock dies without
+ * a word (kill -9, the OOM killer). The kernel's parent-death signal reaches
+ * COMMAND alone; its own children would run on without the lock. */
+#ifndef CLI_GUARDIAN_H
+#define CLI_GUARDIAN_H
+
+#include <sys/types.h>
+
+struct guardian {
+    pid_t pid;      /* -1: there is none */
+    int descriptor; /* the end that dies with dblock */
+};
+
+/* Without one the run goes on: it is the second line of defence. */
+void guardian_start(struct guardian *guardian, pid_t group);
+
+/* Ends it and collects it; nothing is sent to the group. */
+void guardian_stop(struct guardian *guardian);
+
+#endif
