@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/* command_init.c - dblock init: the tables, and dblock schema: their SQL. */
+#include "commands.h"
+
+#include "database.h"
+#include "exit_code.h"
+#include "json_output.h"
+#include "message.h"
+#include "rights.h"
+#include "url.h"
+
+#include <dblock/load.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int print_schema(const dblock_driver *driver, const char *role)
+{
+    char *rights = NULL;
+
+    if (role != NULL) {
+        rights = rights_text(dblock_driver_scheme(driver), role);
+        if (rights == NULL) {
+            message_failure("%s has no roles: who may write the file may use the locks",
+                dblock_driver_scheme(driver));
+            return EXIT_CODE_CONFIGURATION;
+        }
+    }
+    (void)printf("%s%s", dblock_schema(driver), rights != NULL ? rights : "");
+    free(rights);
+    if (ferror(stdout) || fflush(stdout) != 0) {
+        message_failure("cannot write: %s", strerror(errno));
+        return EXIT_CODE_MACHINE;
+    }
+    return EXIT_CODE_DONE;
+}
+
+/* The driver of a URL, or of a scheme alone ("mysql"); connects to nothing. */
+static int load(const char *text, const dblock_driver **ret_driver)
+{
+    struct dblock_error error;
+    char url[64];
+    dblock_status status;
+
+    if (strchr(text, ':') == NULL) {
+        (void)snprintf(url, sizeof url, "%.40s:", text);
+        text = url;
+    }
+    status = dblock_driver_load(text, ret_driver, &error);
+    if (status == DBLOCK_OK)
+        return -1;
+    message_error(&error, NULL);
+    return exit_code_of(status);
+}
+
+int command_schema(const struct arguments *arguments)
+{
+    const dblock_driver *driver;
+    struct database database;
+    int result = -1;
+
+    memset(&database, 0, sizeof database);
+    if (arguments->operand == NULL)
+        result = database_find(arguments, &database);
+    if (result == -1)
+        result = load(arguments->operand != NULL ? arguments->operand : database.url, &driver);
+    if (result == -1)
+        result = print_schema(driver, arguments->role);
+    database_close(&database);
+    return result;
+}
+
+static int print_json(const dblock_driver *driver)
+{
+    json_t *document = json_document("init");
+    json_t *statements = json_array();
+
+    (void)json_array_append_new(statements, json_string(dblock_schema(driver)));
+    json_set_text(document, "database", dblock_driver_scheme(driver));
+    (void)json_object_set_new(document, "statements", statements);
+    return json_print(document, stdout);
+}
+
+static int install(const struct arguments *arguments, const struct database *database)
+{
+    struct dblock_error error;
+    dblock_status status;
+    char *where = url_for_people(database->url);
+
+    if (!arguments->is_json)
+        message_warning("tables of dblock %s in %s", dblock_version(),
+            where != NULL ? where : dblock_driver_scheme(database->driver));
+    free(where);
+    status = dblock_schema_install(database->client, &error);
+    if (status < 0) {
+        message_error(&error, NULL);
+        return exit_code_of(status);
+    }
+    return arguments->is_json ? print_json(database->driver) : EXIT_CODE_DONE;
+}
+
+int command_init(const struct arguments *arguments)
+{
+    struct dblock_config config = DBLOCK_CONFIG_INIT;
+    struct database database;
+    int result;
+
+    if (arguments->is_dry_run)
+        return command_schema(arguments);
+    result = database_open(arguments, &config, &database);
+    if (result == -1)
+        result = install(arguments, &database);
+    database_close(&database);
+    return result;
+}
