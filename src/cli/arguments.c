@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: MIT */
+/* arguments.c - the options of all commands in one table, and how their values
+ * are read. The order of getopt_long() is kept to POSIX for `run`: what follows
+ * NAME is COMMAND's. */
+#define _GNU_SOURCE /* getopt_long, as <getopt.h> says */
+#include "arguments.h"
+
+#include "duration.h"
+#include "exit_code.h"
+#include "message.h"
+#include "signal_name.h"
+#include "url.h"
+
+#include <dblock/dblock.h>
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Options without a letter; above all letters. */
+enum {
+    OPTION_JSON = 256,
+    OPTION_AT_LEAST,
+    OPTION_ID,
+    OPTION_ON_LOST,
+    OPTION_SIGNAL,
+    OPTION_FOREGROUND,
+    OPTION_REPORT,
+    OPTION_EXPORT_URL,
+    OPTION_HOST,
+    OPTION_DRY_RUN
+};
+
+enum {
+    ALL = COMMAND_RUN | COMMAND_ACQUIRE | COMMAND_EXTEND | COMMAND_RELEASE | COMMAND_SHOW |
+          COMMAND_LIST | COMMAND_BREAK | COMMAND_INIT | COMMAND_SCHEMA,
+    TAKING = COMMAND_RUN | COMMAND_ACQUIRE,
+    NAMING = TAKING | COMMAND_SHOW | COMMAND_LIST | COMMAND_BREAK
+};
+
+static const struct rule {
+    int value; /* the letter, or OPTION_* */
+    const char *name;
+    int has_value;
+    unsigned commands;
+} rules[] = {
+    {'d', "database", required_argument, ALL},
+    {'q', "quiet", no_argument, ALL},
+    {'v', "verbose", no_argument, ALL},
+    {'h', "help", no_argument, ALL | COMMAND_HELP},
+    {OPTION_JSON, "json", no_argument, ALL & ~(unsigned)(COMMAND_RUN | COMMAND_SCHEMA)},
+    {'n', "nonblock", no_argument, TAKING},
+    {'w', "wait", required_argument, TAKING | COMMAND_SHOW},
+    {'E', "conflict-exit-code", required_argument, TAKING},
+    {'x', "exclusive", no_argument, TAKING},
+    {'S', "strategy", required_argument, NAMING},
+    {'t', "ttl", required_argument, TAKING | COMMAND_EXTEND},
+    {'l', "label", required_argument, TAKING},
+    {OPTION_AT_LEAST, "at-least", required_argument, COMMAND_RUN},
+    {OPTION_ID, "id", required_argument, COMMAND_RUN},
+    {OPTION_ON_LOST, "on-lost", required_argument, COMMAND_RUN},
+    {OPTION_SIGNAL, "signal", required_argument, COMMAND_RUN},
+    {'k', "kill-after", required_argument, COMMAND_RUN},
+    {OPTION_FOREGROUND, "foreground", no_argument, COMMAND_RUN},
+    {OPTION_REPORT, "report", required_argument, COMMAND_RUN},
+    {OPTION_EXPORT_URL, "export-url", no_argument, COMMAND_RUN},
+    {'P', "parent", required_argument, COMMAND_ACQUIRE},
+    {'a', "all", no_argument, COMMAND_LIST},
+    {'l', "limit", required_argument, COMMAND_LIST},
+    {OPTION_HOST, "host", required_argument, COMMAND_LIST},
+    {'0', "null", no_argument, COMMAND_LIST},
+    {'T', "token", required_argument, COMMAND_BREAK},
+    {'y', "yes", no_argument, COMMAND_BREAK},
+    {OPTION_DRY_RUN, "dry-run", no_argument, COMMAND_INIT},
+    {'g', "grant", required_argument, COMMAND_SCHEMA},
+};
+
+enum { N_RULES = sizeof rules / sizeof rules[0] };
+
+/* Options that are agreed upon and not built yet: "unknown option" would send
+ * people looking for a typing error. */
+static const struct {
+    char letter;
+    const char *name;
+    unsigned commands;
+} later[] = {
+    {'s', "shared", TAKING},
+    {'p', "permits", TAKING},
+    {'f', "fair", TAKING},
+    {0, "once", COMMAND_RUN},
+    {0, "history", COMMAND_INIT},
+    {'g', "grant", COMMAND_INIT},
+    {0, "from", COMMAND_SCHEMA},
+    {0, "guard", COMMAND_SCHEMA},
+};
+
+static bool is_later(const struct command *command, int letter, const char *word)
+{
+    size_t length = strcspn(word, "=");
+    size_t i;
+
+    for (i = 0; i < sizeof later / sizeof later[0]; i++) {
+        if ((later[i].commands & command->id) == 0)
+            continue;
+        if (letter != 0
+                ? later[i].letter == letter
+                : strlen(later[i].name) == length && strncmp(later[i].name, word, length) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Decimal digits, with a minus if `minimum` is below zero. */
+static bool parse_integer(const char *text, int64_t minimum, int64_t maximum, int64_t *ret_number)
+{
+    const char *digits = *text == '-' && minimum < 0 ? text + 1 : text;
+    long long number;
+    char *end;
+
+    if (*digits < '0' || *digits > '9')
+        return false;
+    errno = 0;
+    number = strtoll(text, &end, 10);
+    if (errno != 0 || *end != '\0' || number < minimum || number > maximum)
+        return false;
+    *ret_number = number;
+    return true;
+}
+
+static int refuse_value(
+    const struct command *command, const char *option, const char *value, const char *expected)
+{
+    return message_usage(command->name, "%s \"%s\" is not %s", option, value, expected);
+}
+
+static int parse_duration(
+    const struct command *command, const char *option, const char *value, uint64_t *ret_ms)
+{
+    if (duration_parse(value, ret_ms))
+        return -1;
+    return refuse_value(
+        command, option, value, "a duration like 10, 1.5, 500ms, 90s, 5m, 2h or 1d");
+}
+
+/* One option that getopt_long() has found to be allowed and complete. */
+static int apply(struct arguments *arguments, int value, char *text)
+{
+    const struct command *command = arguments->command;
+    int64_t number;
+
+    switch (value) {
+    case 'd':
+        arguments->database = text;
+        return *text != '\0' ? -1 : refuse_value(command, "-d", text, "a database");
+    case 'q':
+        message_set_level(MESSAGE_QUIET);
+        arguments->is_quiet = true;
+        return -1;
+    case 'v':
+        message_set_level(MESSAGE_VERBOSE);
+        return -1;
+    case OPTION_JSON:
+        arguments->is_json = true;
+        return -1;
+    case 'n':
+        arguments->has_wait = true;
+        arguments->wait_ms = 0;
+        return -1;
+    case 'w':
+        arguments->has_wait = true;
+        return parse_duration(command, "-w", text, &arguments->wait_ms);
+    case 'E':
+        if (!parse_integer(text, 0, 255, &number))
+            return refuse_value(command, "-E", text, "an exit status from 0 to 255");
+        arguments->busy_exit = (int)number;
+        return -1;
+    case 'x':
+        return -1;
+    case 'S':
+        arguments->strategy = dblock_strategy_from_name(text);
+        if (arguments->strategy <= DBLOCK_STRATEGY_DEFAULT)
+            return refuse_value(command, "-S", text, "one of lease, insert, row, advisory");
+        return -1;
+    case 't':
+        arguments->has_ttl = true;
+        if (duration_parse(text, &arguments->ttl_ms) && arguments->ttl_ms == 0)
+            return refuse_value(command, "-t", text, "longer than nothing");
+        return parse_duration(command, "-t", text, &arguments->ttl_ms);
+    case 'l':
+        if (command->id == COMMAND_LIST) {
+            if (!parse_integer(text, 1, INT64_MAX, &number))
+                return refuse_value(command, "-l", text, "a number from 1 on");
+            arguments->limit = (uint64_t)number;
+        } else {
+            if (strlen(text) > DBLOCK_LABEL_MAX)
+                return message_usage(
+                    command->name, "-l: a label has at most %d bytes", DBLOCK_LABEL_MAX);
+            arguments->label = text;
+        }
+        return -1;
+    case OPTION_AT_LEAST:
+        return parse_duration(command, "--at-least", text, &arguments->at_least_ms);
+    case OPTION_ID:
+        arguments->has_id = true;
+        if (!parse_integer(text, INT64_MIN, INT64_MAX, &arguments->id))
+            return refuse_value(command, "--id", text, "a whole number of 64 bits");
+        return -1;
+    case OPTION_ON_LOST:
+        if (strcmp(text, "kill") != 0 && strcmp(text, "warn") != 0)
+            return refuse_value(command, "--on-lost", text, "kill or warn");
+        arguments->on_lost = text[0] == 'k' ? ON_LOST_KILL : ON_LOST_WARN;
+        return -1;
+    case OPTION_SIGNAL:
+        arguments->first_signal = signal_from_name(text);
+        if (arguments->first_signal == 0)
+            return refuse_value(command, "--signal", text, "the name of a signal, like TERM");
+        return -1;
+    case 'k':
+        arguments->has_kill_after = true;
+        return parse_duration(command, "-k", text, &arguments->kill_after_ms);
+    case OPTION_FOREGROUND:
+        arguments->is_foreground = true;
+        return -1;
+    case OPTION_REPORT:
+        arguments->report = text;
+        return *text != '\0' ? -1 : refuse_value(command, "--report", text, "a file");
+    case OPTION_EXPORT_URL:
+        arguments->is_url_exported = true;
+        return -1;
+    case 'P':
+        if (!parse_integer(text, 1, INT32_MAX, &arguments->parent_pid))
+            return refuse_value(command, "-P", text, "the number of a process");
+        return -1;
+    case 'T':
+        if (!parse_integer(text, 1, INT64_MAX, &arguments->token))
+            return refuse_value(command, "-T", text, "a token");
+        return -1;
+    case OPTION_HOST:
+        arguments->host = text;
+        return -1;
+    case 'g':
+        arguments->role = text;
+        return *text != '\0' ? -1 : refuse_value(command, "-g", text, "a role");
+    case 'a':
+        arguments->is_all = true;
+        return -1;
+    case '0':
+        arguments->is_null_separated = true;
+        return -1;
+    case 'y':
+        arguments->is_yes = true;
+        return -1;
+    case OPTION_DRY_RUN:
+        arguments->is_dry_run = true;
+        return -1;
+    default:
+        return EXIT_CODE_BUG;
+    }
+}
+
+static bool is_letter_of(const struct command *command, int letter)
+{
+    size_t i;
+
+    for (i = 0; i < N_RULES; i++)
+        if (rules[i].value == letter && (rules[i].commands & command->id) != 0)
+            return true;
+    return false;
+}
+
+/* getopt_long() leaves open which word was wrong, and how. A long option and a
+ * letter without its value are the word before optind; optopt is the letter, or
+ * 0 for an unknown long option; a letter that is known was a long option with a
+ * value too many. */
+static int refuse_option(const struct command *command, int answer, const char *last_word)
+{
+    char letter[3] = {'-', (char)optopt, '\0'};
+    bool is_long = optopt == 0 || optopt >= 256 ||
+                   (answer == ':' ? last_word[1] == '-' : is_letter_of(command, optopt));
+    const char *word = is_long ? last_word : letter;
+
+    /* Without the value, which may be a URL with a password. */
+    int length = (int)strcspn(word, "=");
+
+    if (is_later(command, is_long ? 0 : optopt, is_long ? word + 2 : ""))
+        return message_usage(command->name, "option %.*s is not in this version", length, word);
+    if (answer == ':')
+        return message_usage(command->name, "option %.*s needs a value", length, word);
+    if (is_long && optopt != 0)
+        return message_usage(command->name, "option %.*s takes no value", length, word);
+    return message_usage(command->name, "unknown option %.*s", length, word);
+}
+
+static int parse_options(struct arguments *arguments, int argc, char **argv)
+{
+    const struct command *command = arguments->command;
+    struct option long_options[N_RULES + 1];
+    char letters[2 * N_RULES + 3];
+    size_t n_long = 0;
+    size_t n_letters = 0;
+    int answer;
+    size_t i;
+
+    /* '+': stop at the first word that is no option; ':': tell a missing value
+     * from an unknown option. */
+    if (command->id == COMMAND_RUN)
+        letters[n_letters++] = '+';
+    letters[n_letters++] = ':';
+    for (i = 0; i < N_RULES; i++) {
+        if ((rules[i].commands & command->id) == 0)
+            continue;
+        if (rules[i].value < 256) {
+            letters[n_letters++] = (char)rules[i].value;
+            if (rules[i].has_value != no_argument)
+                letters[n_letters++] = ':';
+        }
+        long_options[n_long++] =
+            (struct option){rules[i].name, rules[i].has_value, NULL, rules[i].value};
+    }
+    letters[n_letters] = '\0';
+    long_options[n_long] = (struct option){NULL, 0, NULL, 0};
+
+    opterr = 0;
+    for (;;) {
+        int result;
+
+        answer = getopt_long(argc, argv, letters, long_options, NULL);
+        if (answer == -1)
+            return -1;
+        if (answer == '?' || answer == ':')
+            return refuse_option(command, answer, argv[optind - 1]);
+        if (answer == 'h') {
+            (void)fputs(command->help, stdout);
+            return fflush(stdout) == 0 ? EXIT_CODE_DONE : EXIT_CODE_MACHINE;
+        }
+        result = apply(arguments, answer, optarg);
+        if (result != -1)
+            return result;
+    }
+}
+
+/* NAME [--] COMMAND [ARGUMENT]..., or NAME -c TEXT */
+static int parse_child(struct arguments *arguments, char **words)
+{
+    const char *name = arguments->command->name;
+
+    if (*words != NULL && strcmp(*words, "-c") == 0) {
+        if (words[1] == NULL)
+            return message_usage(name, "-c needs the shell's text");
+        if (words[2] != NULL)
+            return message_usage(name, "-c takes one text; quote it as a whole, or leave -c out");
+        arguments->shell_text = words[1];
+        return -1;
+    }
+    if (*words != NULL && strcmp(*words, "--") == 0)
+        words++;
+    else if (*words != NULL && **words == '-')
+        return message_usage(
+            name, "option %s stands after NAME; options go before it, COMMAND after it", *words);
+    if (*words == NULL)
+        return message_usage(name, "COMMAND is missing");
+    arguments->words = words;
+    return -1;
+}
+
+int arguments_parse(
+    const struct command *command, int argc, char **argv, struct arguments *ret_arguments)
+{
+    int n_operands;
+    int result;
+
+    *ret_arguments = (struct arguments){
+        .command = command,
+        .wait_ms = DBLOCK_FOREVER,
+        .busy_exit = EXIT_CODE_BUSY,
+        .ttl_ms = DEFAULT_TTL_MS,
+        .first_signal = SIGTERM,
+    };
+    result = parse_options(ret_arguments, argc, argv);
+    if (result != -1)
+        return result;
+
+    n_operands = argc - optind;
+    if (n_operands < command->operands_min)
+        return message_usage(command->name, "%s is missing", command->operands_text);
+    if (command->operands_max >= 0 && n_operands > command->operands_max) {
+        char *word = argv[optind + command->operands_max];
+
+        url_hide_password(word); /* somebody forgot -d */
+        return message_usage(command->name, "\"%s\" is one word too many", word);
+    }
+    ret_arguments->operand = n_operands > 0 ? argv[optind] : NULL;
+    return command->operands_max < 0 ? parse_child(ret_arguments, argv + optind + 1) : -1;
+}
