@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+/* acquire.c - dblock_acquire() and dblock_with(): the loop that asks the
+ * strategy for the next step until it has decided. */
+#include <errno.h>
+#include <string.h>
+
+#include "core/channel.h"
+#include "core/heartbeat.h"
+#include "core/keeper.h"
+#include "core/link.h"
+#include "core/name.h"
+#include "core/perform.h"
+#include "core/session.h"
+#include "core/token.h"
+#include "core/trace.h"
+
+static dblock_status loop(struct dblk_attempt *attempt, int *ret_is_open)
+{
+    struct dblk_event event = { DBLK_EVENT_STARTED, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 };
+    struct dblk_step step;
+
+    event.now_us = dblk_now_us();
+    event.kind = dblk_waiter_verdict(&attempt->waiter) != 0
+        ? (enum dblk_event_kind)dblk_waiter_verdict(&attempt->waiter)
+        : DBLK_EVENT_STARTED;
+    for (;;) {
+        step = dblk_machine_next(&attempt->machine, &event);
+        if (step.kind == DBLK_STEP_END)
+            break;
+        dblk_perform(attempt, &step, &event);
+    }
+    *ret_is_open = step.is_open;
+    return step.status;
+}
+
+/* The grant is there: from now on it is believed, and the keeper watches it. */
+static dblock_status hold(struct dblk_attempt *attempt, uint64_t begun_us)
+{
+    dblock_client *client = attempt->client;
+    dblock_lock *lock = attempt->lock;
+
+    dblk_lock_client(client);
+    if (atomic_load(&client->is_closing)) {
+        dblk_unlock_client(client);
+        return dblock_error_set(
+            &attempt->error, DBLOCK_E_CLOSED, NULL, "the client has been closed meanwhile");
+    }
+    lock->granted_us = dblk_now_us();
+    if (lock->channel != NULL) {
+        atomic_store(&lock->deadline_us, &lock->channel->deadline_us);
+    } else if (lock->session != NULL) {
+        atomic_store(&lock->deadline_us, &lock->session->deadline_us);
+    } else {
+        atomic_store(&lock->own_deadline_us,
+            dblk_belief_end(lock->taken_us, atomic_load(&lock->ttl_us)));
+    }
+    dblk_lock_hold(lock);
+    ++client->stats.grants;
+    client->stats.wait_us += lock->granted_us - begun_us;
+    dblk_clock_due(client,
+        dblk_lock_deadline(lock) > lock->expiring_us ? dblk_lock_deadline(lock) - lock->expiring_us
+                                                     : 0);
+    dblk_unlock_client(client);
+    return DBLOCK_OK;
+}
+
+/* Given to the keeper: granted although nobody wants it any more, or perhaps granted yet. */
+static void abandon(struct dblk_attempt *attempt, int64_t not_after_us)
+{
+    dblock_client *client = attempt->client;
+    dblock_lock *lock = attempt->lock;
+    struct dblk_channel *channel = lock->channel;
+
+    dblk_lock_client(client);
+    atomic_store(&lock->state, DBLK_LOCK_RELEASED);
+    if (channel != NULL && channel->n_locks == 1)
+        dblk_channel_lose(client, channel, NULL);
+    lock->is_freed = 1;
+    if (!atomic_load(&client->is_closing) && (channel == NULL || !channel->is_dead)) {
+        dblk_lock_orphan(lock, not_after_us);
+        lock = NULL;
+    } else {
+        dblk_lock_unregister(lock);
+    }
+    dblk_unlock_client(client);
+    if (lock != NULL)
+        dblk_lock_destroy(lock);
+}
+
+static void discard(dblock_lock *lock)
+{
+    dblk_lock_client(lock->client);
+    dblk_lock_unregister(lock);
+    dblk_unlock_client(lock->client);
+    dblk_lock_destroy(lock);
+}
+
+static void count(dblock_client *client, dblock_status status, uint64_t begun_us)
+{
+    dblk_lock_client(client);
+    client->stats.wait_us += dblk_until(begun_us, dblk_now_us());
+    client->stats.busy += status == DBLOCK_BUSY;
+    client->stats.uncertain += status == DBLOCK_E_UNCERTAIN;
+    dblk_unlock_client(client);
+}
+
+static dblock_status start_keeper(dblock_client *client, struct dblock_error *reterr)
+{
+    dblock_status status;
+    int fault;
+
+    dblk_lock_client(client);
+    fault = dblk_keeper_start(client);
+    dblk_unlock_client(client);
+    if (fault == 0)
+        return DBLOCK_OK;
+    status = dblock_error_set(reterr, DBLOCK_E_SYSTEM, "raise the limit of processes",
+        "cannot start the keeper's threads: %s", strerror(fault));
+    dblock_error_native(reterr, fault, NULL, 1);
+    return status;
+}
+
+static void set_terms(const dblock_client *client, const struct dblk_wish *wish,
+    uint64_t begun_us, struct dblk_terms *terms)
+{
+    memset(terms, 0, sizeof *terms);
+    terms->give_up_us = dblk_later(begun_us, wish->wait_us);
+    terms->io_us = client->settings.io_us;
+    terms->outage_us = client->settings.outage_us;
+    terms->needs_session = wish->is_heartbeat;
+}
+
+/* With DBLOCK_FENCED a grant without a token is none. */
+static dblock_status fence(struct dblk_attempt *attempt, const struct dblk_wish *wish)
+{
+    int64_t token;
+    dblock_status status;
+
+    if (!wish->is_fenced || attempt->lock->token != 0)
+        return DBLOCK_OK;
+    status = dblk_token_get(attempt->lock, &token, &attempt->error);
+    if (status > 0) /* lost again while it was drawn */
+        status = dblock_error_set(&attempt->error, DBLOCK_E_CONNECTION, "try again",
+            "lock \"%s\" was lost while its token was drawn", attempt->lock->subject.name);
+    return status;
+}
+
+static void explain(struct dblk_attempt *attempt, dblock_status status)
+{
+    struct dblock_error *error = &attempt->error;
+    const char *name = attempt->lock->subject.name;
+
+    if (status == DBLOCK_E_CLOSED)
+        (void)dblock_error_set(error, status, NULL, "the client has been closed meanwhile");
+    else if (status == DBLOCK_E_UNCERTAIN)
+        (void)dblock_error_set(error, status,
+            "the keeper finds out and gives the lock back; try again",
+            "it is not known whether lock \"%s\" was granted: the connection was lost, and the "
+            "database could not be asked in time", name);
+    else if (error->status == DBLOCK_OK)
+        (void)dblock_error_set(error, status, NULL, "cannot acquire lock \"%s\": %s", name,
+            dblock_status_text(status));
+    else
+        error->status = status;
+}
+
+dblock_status dblock_acquire(dblock_client *client, const char *name,
+    const struct dblock_options *options, dblock_lock **ret_lock, struct dblock_error *reterr)
+{
+    struct dblk_attempt attempt;
+    struct dblk_wish wish;
+    struct dblk_terms terms;
+    uint64_t begun_us = dblk_now_us();
+    int is_open = 0;
+    dblock_status status = dblk_client_enter(client, reterr);
+
+    if (status != DBLOCK_OK)
+        return status;
+    if (ret_lock == NULL)
+        status = dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL, "ret_lock: NULL");
+    if (status == DBLOCK_OK)
+        status = dblk_name_check(name, reterr);
+    if (status == DBLOCK_OK)
+        status = dblk_wish_resolve(&client->settings, options, &wish, reterr);
+    if (status == DBLOCK_OK)
+        status = start_keeper(client, reterr);
+    if (status != DBLOCK_OK)
+        goto done;
+
+    attempt.client = client;
+    attempt.wish = &wish;
+    attempt.sent_us = 0;
+    attempt.not_after_us = 0;
+    memset(&attempt.error, 0, sizeof attempt.error);
+    if (wish.busy != NULL) {
+        memset(&attempt.holder, 0, sizeof attempt.holder);
+        attempt.holder.struct_size = sizeof attempt.holder;
+    }
+    attempt.lock = dblk_lock_new(client, name, &wish);
+    if (attempt.lock == NULL) {
+        status = dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "out of memory");
+        goto done;
+    }
+    set_terms(client, &wish, begun_us, &terms);
+    dblk_waiter_init(&attempt.waiter, client, wish.canceller);
+    dblk_machine_start(&attempt.machine, dblk_strategy_of(wish.strategy), &terms);
+    status = loop(&attempt, &is_open);
+    dblk_waiter_fini(&attempt.waiter);
+    if (status == DBLOCK_OK) {
+        status = hold(&attempt, begun_us);
+        if (status != DBLOCK_OK)
+            is_open = 1;
+    }
+    if (status == DBLOCK_OK) {
+        status = fence(&attempt, &wish);
+        if (status != DBLOCK_OK) {
+            if (status < 0 && reterr != NULL)
+                *reterr = attempt.error;
+            dblock_lock_free(attempt.lock);
+            goto done;
+        }
+    }
+    if (status != DBLOCK_OK)
+        count(client, status, begun_us);
+    if (status == DBLOCK_OK) {
+        dblk_trace(client, DBLOCK_TRACE_GRANT, status, name, NULL, attempt.lock->token, begun_us);
+        *ret_lock = attempt.lock;
+        goto done;
+    }
+    if (status < 0) {
+        explain(&attempt, status);
+        if (reterr != NULL)
+            *reterr = attempt.error;
+    } else if (status == DBLOCK_BUSY && wish.busy != NULL) {
+        status = dblk_struct_write(
+            wish.busy, &attempt.holder, sizeof attempt.holder, "options.busy", reterr);
+        if (status == DBLOCK_OK)
+            status = DBLOCK_BUSY;
+    }
+    if (is_open)
+        abandon(&attempt, attempt.not_after_us);
+    else
+        discard(attempt.lock);
+done:
+    dblk_client_leave(client);
+    return status;
+}
+
+dblock_status dblock_with(dblock_client *client, const char *name,
+    const struct dblock_options *options, dblock_work_fn fn, void *context, int *ret_result,
+    struct dblock_error *reterr)
+{
+    dblock_lock *lock = NULL;
+    dblock_status status;
+    int result;
+
+    if (fn == NULL)
+        return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL, "fn: NULL");
+    status = dblock_acquire(client, name, options, &lock, reterr);
+    if (status != DBLOCK_OK)
+        return status;
+    result = fn(lock, context);
+    if (ret_result != NULL)
+        *ret_result = result;
+    if (!dblock_lock_is_held(lock))
+        status = DBLOCK_LOST;
+    /* the work was protected to its end; a release that fails is the keeper's matter */
+    if (dblock_release(lock, NULL) == DBLOCK_LOST)
+        status = DBLOCK_LOST;
+    dblock_lock_free(lock);
+    return status;
+}

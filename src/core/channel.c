@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/* channel.c - see channel.h.
+ *
+ * A connection that is closed by one side alone may live on at the other. So
+ * the deadline here and the server's idle limit (set by the driver from the
+ * same ttl) are two halves of one bound: the holder stops believing no later
+ * than the server frees. */
+#include "core/channel.h"
+
+#include <string.h>
+
+#include "core/heartbeat.h"
+#include "core/keeper.h"
+#include "core/link.h"
+#include "core/lock.h"
+
+static struct dblk_channel *find_idle(dblock_client *client, int role)
+{
+    struct dblk_channel *channel;
+
+    for (channel = client->channels; channel != NULL; channel = channel->next)
+        if (channel->role == role && channel->is_idle && !channel->is_dead)
+            return channel;
+    return NULL;
+}
+
+static dblock_status open_channel(dblock_client *client, int role, int cancel_fd,
+    struct dblk_channel **ret_channel, struct dblock_error *reterr)
+{
+    struct dblk_channel *channel = dblk_allocate(sizeof *channel);
+    dblock_status status;
+
+    if (channel == NULL)
+        return dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "out of memory");
+    status = dblk_link_open(client, role, cancel_fd, &channel->link, reterr);
+    if (status != DBLOCK_OK) {
+        dblk_release(channel);
+        return status;
+    }
+    channel->role = role;
+    (void)pthread_mutex_init(&channel->use, NULL);
+    channel->n_refs = 2; /* the list and the caller */
+    channel->n_locks = 1;
+    channel->next_ping_us = DBLK_NEVER;
+    dblk_lock_client(client);
+    channel->id = ++client->next_channel_id;
+    channel->next = client->channels;
+    client->channels = channel;
+    dblk_keeper_watch(client, channel);
+    dblk_unlock_client(client);
+    *ret_channel = channel;
+    return DBLOCK_OK;
+}
+
+/* An idle channel, unless the server closed it meanwhile. */
+static struct dblk_channel *borrow(dblock_client *client, int role)
+{
+    struct dblk_channel *channel;
+
+    dblk_lock_client(client);
+    while ((channel = find_idle(client, role)) != NULL) {
+        channel->is_idle = 0;
+        ++channel->n_refs;
+        ++channel->n_locks;
+        dblk_unlock_client(client);
+        if (dblk_link_is_quiet(client, channel->link)) {
+            channel->link->is_reused = 1;
+            return channel;
+        }
+        dblk_lock_client(client);
+        --channel->n_locks;
+        dblk_channel_lose(client, channel, NULL);
+        dblk_channel_unref(client, channel);
+    }
+    dblk_unlock_client(client);
+    return NULL;
+}
+
+static struct dblk_channel *join_shared(dblock_client *client)
+{
+    struct dblk_channel *channel;
+
+    dblk_lock_client(client);
+    channel = client->shared;
+    if (channel != NULL && !channel->is_dead) {
+        ++channel->n_refs;
+        ++channel->n_locks;
+    } else {
+        channel = NULL;
+    }
+    dblk_unlock_client(client);
+    if (channel != NULL)
+        channel->link->is_reused = 1;
+    return channel;
+}
+
+static void make_shared(dblock_client *client, struct dblk_channel *channel)
+{
+    dblk_lock_client(client);
+    /* two first tries at once: the second one's channel stays that lock's own */
+    if (client->shared == NULL || client->shared->is_dead) {
+        if (client->shared != NULL)
+            dblk_channel_unref(client, client->shared);
+        client->shared = channel;
+        ++channel->n_refs;
+    }
+    dblk_unlock_client(client);
+}
+
+dblock_status dblk_channel_get(dblock_client *client, int strategy, int is_waiting, int cancel_fd,
+    struct dblk_channel **ret_channel, struct dblock_error *reterr)
+{
+    int role = strategy == DBLOCK_ROW ? DBLOCK_ROLE_ROW : DBLOCK_ROLE_ADVISORY;
+    int is_shared = strategy == DBLOCK_ADVISORY && !is_waiting;
+    struct dblk_channel *channel = is_shared ? join_shared(client) : borrow(client, role);
+    dblock_status status = DBLOCK_OK;
+
+    if (channel == NULL) {
+        status = open_channel(client, role, cancel_fd, &channel, reterr);
+        if (status == DBLOCK_OK && is_shared)
+            make_shared(client, channel);
+    }
+    if (status == DBLOCK_OK)
+        *ret_channel = channel;
+    return status;
+}
+
+static unsigned count_idle(dblock_client *client, int role)
+{
+    struct dblk_channel *channel;
+    unsigned n_idle = 0;
+
+    for (channel = client->channels; channel != NULL; channel = channel->next)
+        n_idle += channel->role == role && channel->is_idle;
+    return n_idle;
+}
+
+void dblk_channel_put(dblock_client *client, struct dblk_channel *channel)
+{
+    if (channel == NULL)
+        return;
+    dblk_lock_client(client);
+    --channel->n_locks;
+    if (!channel->is_dead && !client->driver->connection.is_alive(channel->link->connection))
+        dblk_channel_lose(client, channel, NULL);
+    if (!channel->is_dead && channel->n_locks == 0) {
+        channel->next_ping_us = DBLK_NEVER;
+        if (channel == client->shared)
+            ; /* stays for the next try */
+        else if (count_idle(client, channel->role) < client->settings.connections_max &&
+            !atomic_load(&client->is_closing))
+            channel->is_idle = 1;
+        else
+            dblk_channel_lose(client, channel, NULL);
+    }
+    dblk_channel_unref(client, channel);
+    dblk_unlock_client(client);
+}
+
+void dblk_channel_lose(
+    dblock_client *client, struct dblk_channel *channel, const struct dblock_error *error)
+{
+    struct dblk_channel **link = &client->channels;
+    struct dblock_lock *lock = client->held.first;
+
+    if (channel->is_dead)
+        return;
+    channel->is_dead = 1;
+    channel->is_idle = 0;
+    atomic_store(&channel->deadline_us, 0);
+    while (lock != NULL) {
+        struct dblock_lock *next = lock->next;
+
+        if (lock->channel == channel)
+            dblk_lock_lose(lock, DBLOCK_CAUSE_CONNECTION, error);
+        lock = next;
+    }
+    while (*link != channel)
+        link = &(*link)->next;
+    *link = channel->next;
+    if (client->shared == channel) {
+        client->shared = NULL;
+        --channel->n_refs;
+    }
+    --channel->n_refs; /* the list's; the caller has one of its own */
+}
+
+/* The mutex is given up while the connection is being closed: that may send. */
+void dblk_channel_unref(dblock_client *client, struct dblk_channel *channel)
+{
+    if (--channel->n_refs > 0)
+        return;
+    dblk_unlock_client(client);
+    dblk_link_close(client, channel->link,
+        client->driver->connection.is_alive(channel->link->connection) ? DBLOCK_CLOSE_POLITE
+                                                                       : DBLOCK_CLOSE_ABORT);
+    (void)pthread_mutex_destroy(&channel->use);
+    dblk_release(channel);
+    dblk_lock_client(client);
+}
+
+void dblk_channel_proved(dblock_client *client, struct dblk_channel *channel, uint64_t sent_us)
+{
+    uint64_t deadline_us = dblk_belief_end(sent_us, client->settings.ttl_us);
+
+    if (channel->is_dead)
+        return;
+    if (deadline_us > atomic_load(&channel->deadline_us))
+        atomic_store(&channel->deadline_us, deadline_us);
+    if (channel->n_locks > 0) {
+        channel->next_ping_us = dblk_later(sent_us, client->settings.ttl_us / 3);
+        dblk_keeper_due(client, channel->next_ping_us);
+    }
+}
+
+void dblk_channels_close(dblock_client *client, int how)
+{
+    struct dblk_channel *channel;
+
+    if (how == DBLOCK_CLOSE_FORKED) {
+        while ((channel = client->channels) != NULL) {
+            client->channels = channel->next;
+            dblk_link_close(client, channel->link, how);
+            dblk_release(channel);
+        }
+        return;
+    }
+    dblk_lock_client(client);
+    while ((channel = client->channels) != NULL) {
+        ++channel->n_refs;
+        dblk_channel_lose(client, channel, NULL);
+        dblk_channel_unref(client, channel);
+    }
+    dblk_unlock_client(client);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* channel.h - a connection that holds row or advisory locks. What it holds is
+ * believed until its deadline, which every proof of life moves. */
+#ifndef DBLK_CHANNEL_H
+#define DBLK_CHANNEL_H
+
+#include <stdatomic.h>
+
+#include "core/client.h"
+
+struct dblk_channel {
+    struct dblk_link *link;
+    int role;
+    uint64_t id;         /* never reused: names it in the keeper's epoll set */
+    pthread_mutex_t use; /* I/O on the link; taken before the client's mutex */
+    _Atomic uint64_t deadline_us; /* 0 once dead */
+    /* the client's mutex: */
+    unsigned n_refs;     /* the list, lock objects, threads at work with it */
+    unsigned n_locks;    /* held by it, or being taken */
+    uint64_t next_ping_us;
+    int is_dead;
+    int is_suspect; /* its socket said something: prove it soon */
+    int is_idle;    /* may be borrowed */
+    struct dblk_channel *next;
+};
+
+/* A channel for one attempt of `strategy`: the shared one for an advisory try, else an idle or a
+ * new one. A reference; n_locks counted. */
+dblock_status dblk_channel_get(dblock_client *client, int strategy, int is_waiting, int cancel_fd,
+    struct dblk_channel **ret_channel, struct dblock_error *reterr);
+
+/* After an attempt without a grant, or after the release of one. Takes NULL. */
+void dblk_channel_put(dblock_client *client, struct dblk_channel *channel);
+
+/* The client's mutex held: out of the list, and all that it holds is lost. */
+void dblk_channel_lose(
+    dblock_client *client, struct dblk_channel *channel, const struct dblock_error *error);
+void dblk_channel_unref(dblock_client *client, struct dblk_channel *channel);
+
+/* It proved itself by an answer to a request sent then. */
+void dblk_channel_proved(dblock_client *client, struct dblk_channel *channel, uint64_t sent_us);
+
+/* Closes all; for dblock_close() and for a fork. */
+void dblk_channels_close(dblock_client *client, int how);
+
+#endif

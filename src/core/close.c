@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/* close.c - see close.h. Sessions go first: one statement frees all that they
+ * hold. */
+#include "core/close.h"
+
+#include <string.h>
+
+#include "core/channel.h"
+#include "core/link.h"
+#include "core/lock.h"
+#include "core/session.h"
+
+static struct dblk_link *find_link(dblock_client *client, uint64_t deadline_us)
+{
+    struct dblk_link *link = client->idle;
+    struct dblock_error error;
+
+    /* connecting anew costs time that a caller of close does not have to spare: once */
+    if (client->keeper.link != NULL && dblk_link_is_quiet(client, client->keeper.link))
+        return client->keeper.link;
+    while (link != NULL && !dblk_link_is_quiet(client, link))
+        link = link->next;
+    if (link == NULL && dblk_now_us() < deadline_us) {
+        dblk_link_close(client, client->keeper.link, DBLOCK_CLOSE_ABORT);
+        client->keeper.link = NULL;
+        if (dblk_link_open(client, DBLOCK_ROLE_KEEPER, -1, &link, &error) == DBLOCK_OK)
+            client->keeper.link = link;
+    }
+    return link;
+}
+
+/* 1: the database may still believe in it. */
+static int needs_drop(const dblock_lock *lock)
+{
+    return !lock->strategy->lives_in_connection &&
+        (lock->session == NULL || lock->min_hold_us != 0);
+}
+
+static void drop(dblock_client *client, dblock_lock *lock, const struct dblock_call *call)
+{
+    const struct dblock_driver_hold *hold = lock->strategy->id == DBLOCK_INSERT
+        ? &client->driver->insert
+        : &client->driver->lease;
+    struct dblk_link *link = find_link(client, call->deadline_us);
+    struct dblock_answer answer;
+    struct dblock_error error;
+    uint64_t keep_us = 0;
+
+    if (lock->min_hold_us != 0)
+        keep_us = dblk_until(dblk_now_us(), dblk_later(lock->granted_us, lock->min_hold_us));
+    memset(&answer, 0, sizeof answer);
+    if (link != NULL)
+        (void)hold->drop(
+            link->connection, call, &lock->subject, lock->owner, keep_us, &answer, &error);
+}
+
+static void release_held(dblock_client *client, const struct dblock_call *call)
+{
+    dblock_lock *lock;
+
+    dblk_lock_client(client);
+    while ((lock = client->held.first) != NULL) {
+        dblk_lock_unhold(lock, DBLK_LOCK_RELEASED);
+        ++client->stats.releases;
+        if (!lock->is_import && needs_drop(lock)) {
+            client->pinned = lock; /* whoever frees it meanwhile waits until we are done */
+            dblk_unlock_client(client);
+            if (dblk_now_us() < call->deadline_us)
+                drop(client, lock, call);
+            dblk_lock_client(client);
+            client->pinned = NULL;
+            (void)pthread_cond_broadcast(&client->changed);
+        }
+        dblk_lock_unregister(lock);
+    }
+    dblk_unlock_client(client);
+}
+
+static void give_back_orphans(dblock_client *client, const struct dblock_call *call)
+{
+    dblock_lock *lock;
+
+    dblk_lock_client(client);
+    while ((lock = client->orphans.first) != NULL) {
+        dblk_list_remove(&client->orphans, lock);
+        lock->is_orphan = 0;
+        dblk_lock_unregister(lock);
+        dblk_unlock_client(client);
+        if (needs_drop(lock) && dblk_now_us() < call->deadline_us)
+            drop(client, lock, call);
+        if (lock->is_freed)
+            dblk_lock_destroy(lock);
+        dblk_lock_client(client);
+    }
+    dblk_unlock_client(client);
+}
+
+static struct dblk_session *find_session(dblock_client *client)
+{
+    struct dblk_session *session = client->sessions;
+
+    while (session != NULL && session->state != DBLK_SESSION_ALIVE &&
+        session->state != DBLK_SESSION_LOST)
+        session = session->next;
+    return session;
+}
+
+static void end_sessions(dblock_client *client, const struct dblock_call *call)
+{
+    struct dblk_session *session;
+
+    dblk_lock_client(client);
+    while ((session = find_session(client)) != NULL) {
+        struct dblk_link *link;
+        struct dblock_answer answer;
+        struct dblock_error error;
+
+        atomic_store(&session->deadline_us, 0);
+        session->state = DBLK_SESSION_ENDED;
+        ++session->n_refs;
+        dblk_unlock_client(client);
+        memset(&answer, 0, sizeof answer);
+        link = dblk_now_us() < call->deadline_us ? find_link(client, call->deadline_us) : NULL;
+        if (link != NULL)
+            (void)client->driver->session.end(
+                link->connection, call, session->id, &answer, &error);
+        dblk_lock_client(client);
+        dblk_session_unref(client, session);
+    }
+    dblk_unlock_client(client);
+}
+
+void dblk_close_give_back(dblock_client *client)
+{
+    struct dblock_call call = { dblk_later(dblk_now_us(), client->settings.io_us), -1 };
+
+    release_held(client, &call);
+    give_back_orphans(client, &call);
+    end_sessions(client, &call);
+    dblk_channels_close(client, DBLOCK_CLOSE_POLITE);
+    dblk_link_close(client, client->keeper.link, DBLOCK_CLOSE_POLITE);
+    client->keeper.link = NULL;
+    (void)pthread_mutex_lock(&client->control_use);
+    dblk_link_close(client, client->control, DBLOCK_CLOSE_POLITE);
+    client->control = NULL;
+    (void)pthread_mutex_unlock(&client->control_use);
+    dblk_lock_client(client);
+    while (client->idle != NULL) {
+        struct dblk_link *link = client->idle;
+
+        client->idle = link->next;
+        --client->n_short;
+        dblk_unlock_client(client);
+        dblk_link_close(client, link, DBLOCK_CLOSE_POLITE);
+        dblk_lock_client(client);
+    }
+    dblk_unlock_client(client);
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* close.h - the part of dblock_close() that talks to the database. */
+#ifndef DBLK_CLOSE_H
+#define DBLK_CLOSE_H
+
+#include "core/client.h"
+
+/* Releases all that is held or still to be given back, within one I/O limit in all, and closes
+ * every connection. The keeper has been stopped. */
+void dblk_close_give_back(dblock_client *client);
+
+#endif

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/* extend.c - more time for a grant, and asking whether it stands: dblock_extend,
+ * dblock_confirm, dblock_lock_detach. */
+#include <string.h>
+
+#include "core/channel.h"
+#include "core/heartbeat.h"
+#include "core/hold.h"
+#include "core/keeper.h"
+#include "core/session.h"
+
+/* NOT_HELD or LOST for a grant that is over; OK for one in force. */
+static dblock_status check_state(dblock_lock *lock)
+{
+    switch (atomic_load(&lock->state)) {
+    case DBLK_LOCK_HELD:
+        return DBLOCK_OK;
+    case DBLK_LOCK_LOST:
+        return DBLOCK_LOST;
+    default:
+        return DBLOCK_NOT_HELD;
+    }
+}
+
+static dblock_status lose(dblock_lock *lock, int cause)
+{
+    dblk_lock_client(lock->client);
+    dblk_lock_lose(lock, cause, NULL);
+    dblk_unlock_client(lock->client);
+    return check_state(lock) == DBLOCK_NOT_HELD ? DBLOCK_NOT_HELD : DBLOCK_LOST;
+}
+
+static dblock_status confirm_row(dblock_lock *lock, struct dblock_error *error)
+{
+    struct dblk_hold_request request;
+    struct dblk_short_result result;
+    struct dblock_grant grant;
+    dblock_status status;
+
+    dblk_hold_request(&request, lock);
+    request.grant = &grant;
+    status = dblk_short(lock->client, dblk_hold_look, &request, &result, error);
+    if (status != DBLOCK_OK)
+        return status;
+    if (result.answer.outcome == DBLOCK_ANSWER_YES && strcmp(grant.owner, lock->owner_text) == 0) {
+        dblk_lock_client(lock->client);
+        if (lock->session == NULL) {
+            atomic_store(&lock->own_deadline_us,
+                dblk_belief_end(result.sent_us, result.answer.remaining_us));
+            dblk_clock_due(lock->client, 0);
+        }
+        dblk_unlock_client(lock->client);
+        return check_state(lock);
+    }
+    return lose(lock, DBLOCK_CAUSE_SERVER);
+}
+
+static dblock_status confirm_connection(
+    dblock_lock *lock, struct dblk_channel *channel, struct dblock_error *error)
+{
+    dblock_client *client = lock->client;
+    const struct dblock_driver_session_lock *locks =
+        lock->strategy->id == DBLOCK_ROW ? &client->driver->row : &client->driver->advisory;
+    struct dblock_call call;
+    struct dblock_answer answer;
+    uint64_t sent_us;
+    dblock_status status;
+
+    memset(&answer, 0, sizeof answer);
+    (void)pthread_mutex_lock(&channel->use);
+    sent_us = dblk_now_us();
+    call.deadline_us = dblk_later(sent_us, client->settings.io_us);
+    call.cancel_fd = client->stop_fd;
+    status = locks->prove(channel->link->connection, &call, &lock->subject, &answer, error);
+    (void)pthread_mutex_unlock(&channel->use);
+    dblk_lock_client(client);
+    if (status == DBLOCK_OK && answer.outcome == DBLOCK_ANSWER_YES)
+        dblk_channel_proved(client, channel, sent_us);
+    else if (status == DBLOCK_OK)
+        dblk_lock_lose(lock, DBLOCK_CAUSE_CONNECTION, NULL);
+    else if (!client->driver->connection.is_alive(channel->link->connection)) {
+        dblk_channel_lose(client, channel, error);
+        status = DBLOCK_OK;
+    }
+    dblk_unlock_client(client);
+    return status == DBLOCK_OK ? check_state(lock) : status;
+}
+
+static dblock_status confirm(dblock_lock *lock, struct dblock_error *error)
+{
+    struct dblk_channel *channel = NULL;
+    dblock_status status = check_state(lock);
+
+    if (status != DBLOCK_OK)
+        return status;
+    if (!lock->strategy->lives_in_connection)
+        return confirm_row(lock, error);
+    dblk_lock_client(lock->client);
+    if (lock->channel != NULL) {
+        channel = lock->channel;
+        ++channel->n_refs;
+        ++channel->n_locks;
+    }
+    dblk_unlock_client(lock->client);
+    if (channel == NULL)
+        return check_state(lock);
+    status = confirm_connection(lock, channel, error);
+    dblk_channel_put(lock->client, channel);
+    return status;
+}
+
+/* The grant is timed from now on. The new deadline counts from before the request. */
+static dblock_status set_end(dblock_lock *lock, uint64_t ttl_us, struct dblock_error *error)
+{
+    dblock_client *client = lock->client;
+    struct dblk_hold_request request;
+    struct dblk_short_result result;
+    dblock_status status = check_state(lock);
+
+    if (status != DBLOCK_OK)
+        return status;
+    dblk_hold_request(&request, lock);
+    request.time_us = ttl_us;
+    status = dblk_short(client, dblk_hold_extend, &request, &result, error);
+    if (status != DBLOCK_OK)
+        return status;
+    if (result.answer.outcome == DBLOCK_ANSWER_PINNED) {
+        status = dblock_error_set(error, DBLOCK_E_DATABASE, "try again when it has ended",
+            "a guarded transaction stands on lock \"%s\"", lock->subject.name);
+        error->is_transient = 1;
+        return status;
+    }
+    if (result.answer.outcome != DBLOCK_ANSWER_YES)
+        return lose(lock, DBLOCK_CAUSE_SERVER);
+    dblk_lock_client(client);
+    status = check_state(lock);
+    if (status == DBLOCK_OK) {
+        atomic_store(&lock->own_deadline_us, dblk_belief_end(result.sent_us, ttl_us));
+        atomic_store(&lock->deadline_us, &lock->own_deadline_us);
+        atomic_store(&lock->ttl_us, ttl_us);
+        dblk_session_unref(client, lock->session);
+        lock->session = NULL;
+        lock->is_remote_heartbeat = 0;
+        lock->is_announced = 0;
+        dblk_clock_due(client, 0);
+    }
+    dblk_unlock_client(client);
+    return status;
+}
+
+static dblock_status check_ttl(
+    uint64_t ttl_ms, const char *what, struct dblock_error *error)
+{
+    if (ttl_ms >= DBLK_TTL_MIN_MS && ttl_ms <= DBLK_TEN_YEARS_MS)
+        return DBLOCK_OK;
+    return dblock_error_set(error, DBLOCK_E_ARGUMENT, NULL,
+        "%s: ttl_ms is below %u or above ten years", what, DBLK_TTL_MIN_MS);
+}
+
+static dblock_status extend(dblock_lock *lock, uint64_t ttl_ms, struct dblock_error *error)
+{
+    int is_timed = !lock->strategy->lives_in_connection && lock->session == NULL &&
+        !lock->is_remote_heartbeat;
+    dblock_status status;
+
+    if (!is_timed && ttl_ms == 0)
+        return confirm(lock, error);
+    if (!is_timed)
+        return dblock_error_set(error, DBLOCK_E_UNSUPPORTED,
+            "pass 0 to ask whether it stands; dblock_lock_detach() makes a lease or insert timed",
+            "lock \"%s\" has no end of its own: it is kept by its %s", lock->subject.name,
+            lock->strategy->lives_in_connection ? "connection" : "heartbeat");
+    if (ttl_ms == 0)
+        return set_end(lock, atomic_load(&lock->ttl_us), error);
+    status = check_ttl(ttl_ms, "dblock_extend", error);
+    return status == DBLOCK_OK ? set_end(lock, dblk_ms(ttl_ms), error) : status;
+}
+
+static dblock_status detach(dblock_lock *lock, uint64_t ttl_ms, struct dblock_error *error)
+{
+    dblock_status status;
+
+    if (lock->strategy->lives_in_connection)
+        return dblock_error_set(error, DBLOCK_E_UNSUPPORTED, "use lease or insert",
+            "a %s lock ends with its connection", dblock_strategy_name(lock->strategy->id));
+    status = check_ttl(ttl_ms, "dblock_lock_detach", error);
+    if (status == DBLOCK_OK)
+        status = set_end(lock, dblk_ms(ttl_ms), error);
+    if (status == DBLOCK_OK) {
+        dblk_lock_client(lock->client);
+        lock->is_import = 1;
+        dblk_unlock_client(lock->client);
+    }
+    return status;
+}
+
+typedef dblock_status (*act_fn)(dblock_lock *lock, uint64_t ttl_ms, struct dblock_error *error);
+
+static dblock_status act_confirm(dblock_lock *lock, uint64_t ttl_ms, struct dblock_error *error)
+{
+    (void)ttl_ms;
+    return confirm(lock, error);
+}
+
+static dblock_status enter_and(
+    act_fn act, dblock_lock *lock, uint64_t ttl_ms, struct dblock_error *reterr)
+{
+    struct dblock_error error;
+    dblock_status status;
+
+    memset(&error, 0, sizeof error);
+    status = dblk_lock_enter(lock, &error);
+    if (status == DBLOCK_E_CLOSED) /* close has released it */
+        return DBLOCK_NOT_HELD;
+    if (status == DBLOCK_OK) {
+        status = act(lock, ttl_ms, &error);
+        dblk_client_leave(lock->client);
+    }
+    if (status < 0 && reterr != NULL)
+        *reterr = error;
+    return status;
+}
+
+dblock_status dblock_extend(dblock_lock *lock, uint64_t ttl_ms, struct dblock_error *reterr)
+{
+    return enter_and(extend, lock, ttl_ms, reterr);
+}
+
+dblock_status dblock_confirm(dblock_lock *lock, struct dblock_error *reterr)
+{
+    return enter_and(act_confirm, lock, 0, reterr);
+}
+
+dblock_status dblock_lock_detach(dblock_lock *lock, uint64_t ttl_ms, struct dblock_error *reterr)
+{
+    return enter_and(detach, lock, ttl_ms, reterr);
+}

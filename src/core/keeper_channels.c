@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* keeper_channels.c - proving the connections that hold row and advisory locks. */
+#include <string.h>
+
+#include "core/channel.h"
+#include "core/keeper_work.h"
+#include "core/link.h"
+
+int dblk_keeper_ping(dblock_client *client, uint64_t now_us, uint64_t limit_us)
+{
+    struct dblk_channel *channel = client->channels;
+    struct dblock_call call;
+    struct dblock_answer answer;
+    struct dblock_error error;
+    uint64_t sent_us;
+    dblock_status status;
+
+    while (channel != NULL && !channel->is_suspect &&
+        (channel->n_locks == 0 || now_us < channel->next_ping_us))
+        channel = channel->next;
+    if (channel == NULL)
+        return 0;
+    ++channel->n_refs;
+    channel->is_suspect = 0;
+    channel->next_ping_us = dblk_later(now_us, client->settings.ttl_us / 3);
+    if (pthread_mutex_trylock(&channel->use) != 0) {
+        /* its owner is at work with it and sees its state by that: look again a little later */
+        channel->next_ping_us = dblk_later(now_us, client->settings.ttl_us / 32 + 1000);
+        dblk_channel_unref(client, channel);
+        return 1;
+    }
+    dblk_unlock_client(client);
+
+    memset(&answer, 0, sizeof answer);
+    memset(&error, 0, sizeof error);
+    call.deadline_us = dblk_sooner(limit_us, dblk_later(now_us, client->settings.ttl_us / 4));
+    call.cancel_fd = client->stop_fd;
+    sent_us = dblk_now_us();
+    status = client->driver->connection.ping(channel->link->connection, &call, &answer, &error);
+    (void)pthread_mutex_unlock(&channel->use);
+
+    dblk_lock_client(client);
+    if (status == DBLOCK_OK && answer.outcome == DBLOCK_ANSWER_YES)
+        dblk_channel_proved(client, channel, sent_us);
+    else if (status == DBLOCK_OK && answer.outcome == DBLOCK_ANSWER_NO)
+        dblk_channel_lose(client, channel, NULL);
+    else if (!client->driver->connection.is_alive(channel->link->connection) ||
+        dblk_now_us() >= atomic_load(&channel->deadline_us))
+        dblk_channel_lose(client, channel, &error);
+    else
+        channel->next_ping_us = dblk_later(dblk_now_us(), client->settings.ttl_us / 32 + 1000);
+    dblk_channel_unref(client, channel);
+    return 1;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* keeper_orphans.c - giving back what callers left behind: objects freed while
+ * held, releases that failed, takes whose answer never came.
+ *
+ * A drop compares the owner id, so it may be repeated at will. One that answers
+ * "not in force" is final only once the take can not be granted any more, which
+ * is when the database's clock has passed its not_after. */
+#include <string.h>
+
+#include "core/channel.h"
+#include "core/keeper_work.h"
+#include "core/link.h"
+#include "core/lock.h"
+#include "core/session.h"
+#include "core/trace.h"
+#include "strategy/backoff.h"
+
+static dblock_lock *find_due(dblock_client *client, uint64_t now_us)
+{
+    dblock_lock *lock;
+
+    for (lock = client->orphans.first; lock != NULL; lock = lock->next)
+        if (now_us >= lock->retry_us)
+            return lock;
+    return NULL;
+}
+
+static dblock_status drop_recorded(dblock_client *client, dblock_lock *lock, uint64_t keep_us,
+    uint64_t limit_us, struct dblock_answer *answer, struct dblock_error *error)
+{
+    struct dblock_call call = { limit_us, client->stop_fd };
+    const struct dblock_driver_hold *hold = lock->strategy->id == DBLOCK_INSERT
+        ? &client->driver->insert
+        : &client->driver->lease;
+    struct dblk_link *link = NULL;
+    uint64_t sent_us = dblk_now_us();
+    dblock_status status = dblk_keeper_link(client, &link, error);
+
+    if (status == DBLOCK_OK)
+        status = hold->drop(
+            link->connection, &call, &lock->subject, lock->owner, keep_us, answer, error);
+    if (status == DBLOCK_OK)
+        dblk_link_saw_clock(client, link, sent_us, dblk_now_us(), answer->now_us);
+    /* whether the take can still come is asked of the clock after the drop was answered */
+    if (status == DBLOCK_OK && answer->now_us == 0)
+        answer->now_us = dblk_link_database_us(link, sent_us);
+    if (status != DBLOCK_OK)
+        dblk_keeper_check_link(client);
+    return status;
+}
+
+static dblock_status drop_channel(dblock_client *client, dblock_lock *lock, uint64_t limit_us,
+    struct dblock_answer *answer, struct dblock_error *error)
+{
+    struct dblock_call call = { limit_us, client->stop_fd };
+    const struct dblock_driver_session_lock *locks = lock->strategy->id == DBLOCK_ROW
+        ? &client->driver->row
+        : &client->driver->advisory;
+    dblock_status status;
+
+    (void)pthread_mutex_lock(&lock->channel->use);
+    status = locks->drop(lock->channel->link->connection, &call, &lock->subject, answer, error);
+    (void)pthread_mutex_unlock(&lock->channel->use);
+    return status;
+}
+
+static int is_settled(
+    const dblock_lock *lock, dblock_status status, const struct dblock_answer *answer)
+{
+    if (lock->strategy->lives_in_connection)
+        return 1; /* dropped, or gone with the connection, which is closed on a failure */
+    if (status != DBLOCK_OK)
+        return 0;
+    if (answer->outcome == DBLOCK_ANSWER_YES)
+        return 1;
+    return answer->outcome == DBLOCK_ANSWER_NO &&
+        (lock->not_after_us == 0 || answer->now_us > lock->not_after_us);
+}
+
+/* The session that it names is over, or its own time is: nothing is left to give back. */
+static int is_hopeless(const dblock_lock *lock, uint64_t now_us)
+{
+    if (lock->session != NULL)
+        return lock->session->state == DBLK_SESSION_ENDED && lock->not_after_us == 0;
+    return now_us >= lock->hopeless_us;
+}
+
+int dblk_keeper_give_back(dblock_client *client, uint64_t now_us, uint64_t limit_us)
+{
+    dblock_lock *lock = find_due(client, now_us);
+    struct dblock_answer answer;
+    struct dblock_error error;
+    uint64_t keep_us;
+    dblock_status status;
+    int is_over;
+
+    if (lock == NULL)
+        return 0;
+    lock->retry_us = DBLK_NEVER; /* ours alone meanwhile */
+    keep_us = dblk_until(now_us, dblk_later(lock->granted_us, lock->min_hold_us));
+    dblk_unlock_client(client);
+    memset(&answer, 0, sizeof answer);
+    memset(&error, 0, sizeof error);
+    if (lock->strategy->lives_in_connection)
+        status = drop_channel(client, lock, limit_us, &answer, &error);
+    else
+        status = drop_recorded(client, lock, lock->min_hold_us != 0 ? keep_us : 0, limit_us,
+            &answer, &error);
+    dblk_trace(client, DBLOCK_TRACE_SETTLE, status, lock->subject.name, error.message, lock->token,
+        now_us);
+    dblk_lock_client(client);
+    if (status != DBLOCK_OK && lock->strategy->lives_in_connection)
+        dblk_channel_lose(client, lock->channel, &error);
+    is_over = is_settled(lock, status, &answer) || is_hopeless(lock, dblk_now_us());
+    if (is_over) {
+        dblk_list_remove(&client->orphans, lock);
+        dblk_lock_unregister(lock);
+        lock->is_orphan = 0;
+        if (lock->is_freed) {
+            dblk_unlock_client(client);
+            dblk_lock_destroy(lock);
+            dblk_lock_client(client);
+        }
+    } else {
+        lock->retry_us = dblk_now_us() +
+            dblk_backoff(++lock->n_retries, dblk_random_u64(), 5000, 250000);
+    }
+    return 1;
+}

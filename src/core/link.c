@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/* link.c - see link.h. */
+#include "core/link.h"
+
+#include <poll.h>
+#include <string.h>
+
+#include "core/trace.h"
+#include "strategy/backoff.h"
+
+dblock_status dblk_link_open(dblock_client *client, int role, int cancel_fd,
+    struct dblk_link **ret_link, struct dblock_error *reterr)
+{
+    struct dblock_target *target =
+        role == DBLOCK_ROLE_KEEPER ? client->keeper_target : client->target;
+    struct dblock_error error;
+    struct dblock_answer answer;
+    struct dblock_call call;
+    struct dblk_link *link = dblk_allocate(sizeof *link);
+    uint64_t sent_us = dblk_now_us();
+    dblock_status status;
+
+    if (link == NULL)
+        return dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "out of memory");
+    memset(&answer, 0, sizeof answer);
+    memset(&error, 0, sizeof error);
+    link->role = role;
+    call.deadline_us = dblk_later(sent_us, client->settings.connect_us);
+    call.cancel_fd = cancel_fd;
+    status = client->driver->connection.open(
+        target, role, &call, &link->connection, &answer, &error);
+    if (status == DBLOCK_CANCELLED && cancel_fd == client->stop_fd)
+        status = dblock_error_set(
+            &error, DBLOCK_E_CLOSED, NULL, "the client has been closed meanwhile");
+    dblk_trace(client, DBLOCK_TRACE_CONNECT, status, NULL, error.message, 0, sent_us);
+    if (status != DBLOCK_OK) {
+        dblk_release(link);
+        if (reterr != NULL && status < 0)
+            *reterr = error;
+        return status;
+    }
+    link->clock_offset_us = answer.now_us - (int64_t)dblk_now_us();
+    dblk_lock_client(client);
+    ++client->n_connections;
+    dblk_unlock_client(client);
+    *ret_link = link;
+    return DBLOCK_OK;
+}
+
+void dblk_link_close(dblock_client *client, struct dblk_link *link, int how)
+{
+    if (link == NULL)
+        return;
+    client->driver->connection.close(link->connection, how);
+    if (how != DBLOCK_CLOSE_FORKED) {
+        dblk_lock_client(client);
+        --client->n_connections;
+        dblk_unlock_client(client);
+    }
+    dblk_release(link);
+}
+
+int dblk_link_is_quiet(const dblock_client *client, const struct dblk_link *link)
+{
+    struct pollfd descriptor = { client->driver->connection.fd(link->connection), POLLIN, 0 };
+
+    if (!client->driver->connection.is_alive(link->connection))
+        return 0;
+    return descriptor.fd < 0 || poll(&descriptor, 1, 0) <= 0;
+}
+
+void dblk_link_saw_clock(dblock_client *client, struct dblk_link *link, uint64_t sent_us,
+    uint64_t seen_us, int64_t database_us)
+{
+    int64_t offset_us = database_us - (int64_t)seen_us;
+    int64_t step_us = offset_us - link->clock_offset_us;
+    int64_t slack_us = (int64_t)(seen_us - sent_us) + 1000000;
+
+    if (database_us == 0)
+        return;
+    if (step_us > slack_us || step_us < -slack_us)
+        dblk_trace(client, DBLOCK_TRACE_CLOCK, DBLOCK_OK, NULL,
+            step_us > 0 ? "the database's clock went forward" : "the database's clock went back", 0,
+            seen_us - (uint64_t)(step_us > 0 ? step_us : -step_us));
+    link->clock_offset_us = offset_us;
+}
+
+static void close_stale(dblock_client *client, struct dblk_link *link)
+{
+    dblk_lock_client(client);
+    --client->n_short;
+    ++client->stats.reconnects;
+    (void)pthread_cond_signal(&client->changed);
+    dblk_unlock_client(client);
+    dblk_link_close(client, link, DBLOCK_CLOSE_ABORT);
+}
+
+dblock_status dblk_link_lend(dblock_client *client, uint64_t deadline_us, int cancel_fd,
+    struct dblk_link **ret_link, struct dblock_error *reterr)
+{
+    struct dblk_link *link;
+    dblock_status status;
+
+    dblk_lock_client(client);
+    for (;;) {
+        if (atomic_load(&client->is_closing)) {
+            dblk_unlock_client(client);
+            return dblock_error_set(
+                reterr, DBLOCK_E_CLOSED, NULL, "the client has been closed meanwhile");
+        }
+        link = client->idle;
+        if (link != NULL) {
+            client->idle = link->next;
+            link->next = NULL;
+            dblk_unlock_client(client);
+            if (dblk_link_is_quiet(client, link)) {
+                link->is_reused = 1;
+                *ret_link = link;
+                return DBLOCK_OK;
+            }
+            close_stale(client, link);
+            dblk_lock_client(client);
+            continue;
+        }
+        if (client->n_short < client->settings.connections_max)
+            break;
+        if (dblk_now_us() >= deadline_us) {
+            dblk_unlock_client(client);
+            status = dblock_error_set(reterr, DBLOCK_E_CONNECTION,
+                "raise connections_max, or let fewer threads call at once",
+                "all %u connections were in use all the time",
+                (unsigned)client->settings.connections_max);
+            return status;
+        }
+        dblk_client_wait(client, deadline_us);
+    }
+    ++client->n_short;
+    dblk_unlock_client(client);
+    status = dblk_link_open(client, DBLOCK_ROLE_SHORT, cancel_fd, ret_link, reterr);
+    if (status != DBLOCK_OK) {
+        dblk_lock_client(client);
+        --client->n_short;
+        (void)pthread_cond_signal(&client->changed);
+        dblk_unlock_client(client);
+    }
+    return status;
+}
+
+void dblk_link_return(dblock_client *client, struct dblk_link *link)
+{
+    if (link == NULL)
+        return;
+    if (!client->driver->connection.is_alive(link->connection)) {
+        close_stale(client, link);
+        return;
+    }
+    dblk_lock_client(client);
+    if (atomic_load(&client->is_closing)) {
+        --client->n_short;
+        dblk_unlock_client(client);
+        dblk_link_close(client, link, DBLOCK_CLOSE_POLITE);
+        return;
+    }
+    link->next = client->idle;
+    client->idle = link;
+    (void)pthread_cond_signal(&client->changed);
+    dblk_unlock_client(client);
+}
+
+static int may_repeat(
+    dblock_status status, int is_reused, const struct dblock_answer *answer, unsigned n_tries)
+{
+    if (status == DBLOCK_OK)
+        return answer->outcome == DBLOCK_ANSWER_AGAIN && n_tries < 60;
+    return (status == DBLOCK_E_CONNECTION && is_reused && n_tries < 4) ||
+        (status == DBLOCK_E_UNCERTAIN && n_tries < 4);
+}
+
+dblock_status dblk_short(dblock_client *client, dblk_short_fn fn, void *context,
+    struct dblk_short_result *ret_result, struct dblock_error *reterr)
+{
+    struct dblock_call call = { dblk_later(dblk_now_us(), client->settings.io_us), -1 };
+    struct dblk_short_result result;
+    struct dblock_error error;
+    unsigned n_tries = 0;
+
+    memset(&result, 0, sizeof result);
+    for (;;) {
+        struct dblk_link *link = NULL;
+        int is_reused = 0;
+        dblock_status status;
+
+        memset(&error, 0, sizeof error);
+        memset(&result.answer, 0, sizeof result.answer);
+        status = dblk_link_lend(client, call.deadline_us, client->stop_fd, &link, &error);
+        if (status == DBLOCK_OK) {
+            is_reused = link->is_reused;
+            result.sent_us = dblk_now_us();
+            status = fn(client, link, &call, context, &result.answer, &error);
+            if (status == DBLOCK_OK)
+                dblk_link_saw_clock(
+                    client, link, result.sent_us, dblk_now_us(), result.answer.now_us);
+            dblk_link_return(client, link);
+        }
+        ++n_tries;
+        if (status == DBLOCK_E_UNCERTAIN)
+            result.was_uncertain = 1;
+        if (dblk_now_us() >= call.deadline_us ||
+            !may_repeat(status, is_reused, &result.answer, n_tries)) {
+            if (status == DBLOCK_OK && result.answer.outcome == DBLOCK_ANSWER_AGAIN) {
+                status = dblock_error_set(&error, DBLOCK_E_DATABASE, "try again",
+                    "the database chose this statement as a victim each time");
+                error.is_transient = 1;
+            }
+            if (status == DBLOCK_OK)
+                *ret_result = result;
+            else if (reterr != NULL && status < 0)
+                *reterr = error;
+            return status;
+        }
+        if (status == DBLOCK_OK || n_tries > 1) {
+            struct pollfd stop = { client->stop_fd, POLLIN, 0 };
+
+            (void)dblk_wait(&stop, 1,
+                dblk_now_us() + dblk_backoff(n_tries, dblk_random_u64(), 500, 20000));
+        }
+    }
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+/* lock.c - the life of a lock object, and what can be read off it without I/O. */
+#include "core/lock.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/channel.h"
+#include "core/keeper.h"
+#include "core/session.h"
+
+dblock_lock *dblk_lock_new(dblock_client *client, const char *name, const struct dblk_wish *wish)
+{
+    size_t name_size = strlen(name);
+    size_t label_size = strlen(wish->label);
+    dblock_lock *lock = dblk_allocate(sizeof *lock + name_size + label_size + 2);
+    char *text;
+
+    if (lock == NULL)
+        return NULL;
+    text = (char *)(lock + 1);
+    memcpy(text, name, name_size);
+    memcpy(text + name_size + 1, wish->label, label_size);
+    lock->client = client;
+    lock->strategy = dblk_strategy_of(wish->strategy);
+    lock->subject.name = text;
+    lock->subject.name_size = name_size;
+    lock->subject.advisory_id = wish->advisory_id;
+    lock->subject.has_advisory_id = wish->has_advisory_id;
+    lock->label = text + name_size + 1;
+    lock->min_hold_us = wish->min_hold_us;
+    lock->expiring_us = wish->expiring_us;
+    lock->on_event = wish->on_event;
+    lock->context = wish->context;
+    lock->fd = -1;
+    atomic_init(&lock->state, DBLK_LOCK_TAKING);
+    atomic_init(&lock->cause, DBLOCK_CAUSE_NONE);
+    atomic_init(&lock->ttl_us, wish->ttl_us);
+    atomic_init(&lock->own_deadline_us, 0);
+    atomic_init(&lock->deadline_us, &lock->own_deadline_us);
+    dblk_client_ref(client);
+    return lock;
+}
+
+void dblk_lock_destroy(dblock_lock *lock)
+{
+    dblock_client *client = lock->client;
+
+    if (!dblk_is_forked(client)) {
+        dblk_channel_put(client, lock->channel);
+        dblk_lock_client(client);
+        dblk_session_unref(client, lock->session);
+        dblk_unlock_client(client);
+    }
+    if (lock->fd >= 0)
+        (void)close(lock->fd);
+    dblk_release(lock->lost.error);
+    dblk_release(lock->expiring.error);
+    dblk_release(lock->restored.error);
+    dblk_release(lock);
+    dblk_client_unref(client);
+}
+
+int dblk_lock_register(dblock_lock *lock)
+{
+    int fault = dblk_client_new_id(lock->client, lock->owner);
+
+    if (fault == 0 && dblk_registry_reserve(&lock->client->registry) != 0)
+        fault = ENOMEM;
+    if (fault != 0)
+        return fault;
+    dblock_id_text(lock->owner, lock->owner_text);
+    dblk_registry_add(&lock->client->registry, lock);
+    lock->is_registered = 1;
+    return 0;
+}
+
+void dblk_lock_unregister(dblock_lock *lock)
+{
+    if (lock->is_registered)
+        dblk_registry_remove(&lock->client->registry, lock);
+    lock->is_registered = 0;
+}
+
+void dblk_lock_hold(dblock_lock *lock)
+{
+    atomic_store(&lock->state, DBLK_LOCK_HELD);
+    dblk_list_add(&lock->client->held, lock);
+    lock->is_in_held = 1;
+}
+
+void dblk_lock_unhold(dblock_lock *lock, enum dblk_lock_state state)
+{
+    atomic_store(&lock->state, state);
+    if (lock->is_in_held)
+        dblk_list_remove(&lock->client->held, lock);
+    lock->is_in_held = 0;
+    dblk_signal_fd_raise(lock->fd);
+}
+
+void dblk_lock_lose(dblock_lock *lock, int cause, const struct dblock_error *error)
+{
+    if (atomic_load(&lock->state) != DBLK_LOCK_HELD)
+        return;
+    atomic_store(&lock->cause, cause);
+    dblk_lock_unhold(lock, DBLK_LOCK_LOST);
+    ++lock->client->stats.lost;
+    dblk_event_tell(lock, &lock->lost, DBLOCK_EVENT_LOST, cause, error);
+}
+
+void dblk_lock_orphan(dblock_lock *lock, int64_t not_after_us)
+{
+    uint64_t now_us = dblk_now_us();
+
+    lock->is_orphan = 1;
+    lock->not_after_us = not_after_us;
+    lock->retry_us = now_us;
+    lock->n_retries = 0;
+    /* Long past any not_after and any expiry: then nothing of it can be in force. A heartbeat
+     * grant is in force as long as its session is; the keeper looks at that instead. */
+    lock->hopeless_us = dblk_later(now_us,
+        dblk_later(2 * atomic_load(&lock->ttl_us), 2 * lock->client->settings.io_us));
+    dblk_list_add(&lock->client->orphans, lock);
+    dblk_keeper_due(lock->client, now_us);
+}
+
+uint64_t dblk_lock_deadline(const dblock_lock *lock)
+{
+    return atomic_load(atomic_load(&lock->deadline_us));
+}
+
+dblock_status dblk_lock_enter(dblock_lock *lock, struct dblock_error *reterr)
+{
+    if (lock == NULL)
+        return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL, "lock: NULL");
+    return dblk_client_enter(lock->client, reterr);
+}
+
+static int is_believed(const dblock_lock *lock)
+{
+    return lock != NULL && !dblk_is_forked(lock->client) &&
+        atomic_load(&lock->state) == DBLK_LOCK_HELD && dblk_now_us() < dblk_lock_deadline(lock);
+}
+
+int dblock_lock_is_held(const dblock_lock *lock)
+{
+    return is_believed(lock);
+}
+
+uint64_t dblock_lock_remaining_ms(const dblock_lock *lock)
+{
+    return is_believed(lock) ? dblk_until(dblk_now_us(), dblk_lock_deadline(lock)) / 1000 : 0;
+}
+
+uint64_t dblock_lock_ttl_ms(const dblock_lock *lock)
+{
+    return lock != NULL ? atomic_load(&lock->ttl_us) / 1000 : 0;
+}
+
+int dblock_lock_strategy(const dblock_lock *lock)
+{
+    return lock != NULL ? lock->strategy->id : DBLOCK_STRATEGY_DEFAULT;
+}
+
+const char *dblock_lock_name(const dblock_lock *lock)
+{
+    return lock != NULL ? lock->subject.name : "";
+}
+
+const char *dblock_lock_owner(const dblock_lock *lock)
+{
+    return lock != NULL ? lock->owner_text : "";
+}
+
+int dblock_lock_cause(const dblock_lock *lock)
+{
+    return lock != NULL ? atomic_load(&lock->cause) : DBLOCK_CAUSE_NONE;
+}
+
+void *dblock_lock_context(const dblock_lock *lock)
+{
+    return lock != NULL ? lock->context : NULL;
+}
+
+dblock_status dblock_lock_fd(dblock_lock *lock, int *ret_fd, struct dblock_error *reterr)
+{
+    dblock_status status = dblk_lock_enter(lock, reterr);
+    int fault = 0;
+
+    if (status != DBLOCK_OK)
+        return status;
+    if (ret_fd == NULL) {
+        status = dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL, "ret_fd: NULL");
+        goto done;
+    }
+    dblk_lock_client(lock->client);
+    if (lock->fd < 0) {
+        fault = dblk_signal_fd_new(&lock->fd);
+        if (fault == 0 && atomic_load(&lock->state) != DBLK_LOCK_HELD)
+            dblk_signal_fd_raise(lock->fd);
+    }
+    if (fault == 0)
+        *ret_fd = lock->fd;
+    dblk_unlock_client(lock->client);
+    if (fault != 0) {
+        status = dblock_error_set(reterr, DBLOCK_E_SYSTEM,
+            "raise the limit of open files, or use dblock_client_fd() for many locks",
+            "cannot make a descriptor for lock \"%s\": %s", lock->subject.name, strerror(fault));
+        dblock_error_native(reterr, fault, NULL, 1);
+    }
+done:
+    dblk_client_leave(lock->client);
+    return status;
+}
+
+void dblock_lock_free(dblock_lock *lock)
+{
+    dblock_client *client;
+    int is_ours;
+
+    if (lock == NULL)
+        return;
+    client = lock->client;
+    if (dblk_is_forked(client)) {
+        dblk_lock_destroy(lock);
+        return;
+    }
+    dblk_lock_client(client);
+    dblk_event_forget(lock);
+    /* its callback runs just now, on another thread: only afterwards is it gone */
+    while (client->pinned == lock && !dblk_is_clock(client)) {
+        (void)pthread_cond_wait(&client->changed, &client->mutex);
+        dblk_event_forget(lock);
+    }
+    is_ours = atomic_load(&lock->state) == DBLK_LOCK_HELD && !lock->is_import;
+    lock->is_freed = 1;
+    if (is_ours) {
+        dblk_lock_unhold(lock, DBLK_LOCK_RELEASED);
+        ++client->stats.releases;
+        client->stats.hold_us += dblk_until(lock->granted_us, dblk_now_us());
+        if (lock->strategy->lives_in_connection && lock->channel->n_locks == 1) {
+            /* nothing else is held there: the lock goes with the connection */
+            dblk_channel_lose(client, lock->channel, NULL);
+        } else {
+            dblk_lock_orphan(lock, 0);
+            lock = NULL;
+        }
+    } else if (lock->is_orphan) {
+        lock = NULL; /* a release that failed: the keeper is still at it */
+    } else if (atomic_load(&lock->state) == DBLK_LOCK_HELD) {
+        dblk_lock_unhold(lock, DBLK_LOCK_RELEASED);
+    }
+    if (lock != NULL)
+        dblk_lock_unregister(lock);
+    dblk_unlock_client(client);
+    if (lock != NULL)
+        dblk_lock_destroy(lock);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* lock.h - one lock object from the inside: an attempt, then a grant, then what
+ * is left of it. One allocation, from before the first send. */
+#ifndef DBLK_LOCK_H
+#define DBLK_LOCK_H
+
+#include <stdatomic.h>
+
+#include "core/client.h"
+#include "core/event.h"
+#include "strategy/strategy.h"
+
+enum dblk_lock_state {
+    DBLK_LOCK_TAKING = 0, /* an acquire is under way */
+    DBLK_LOCK_HELD,
+    DBLK_LOCK_RELEASING, /* belief is over, the release is under way */
+    DBLK_LOCK_RELEASED,
+    DBLK_LOCK_LOST
+};
+
+struct dblock_lock {
+    /* constant once handed out */
+    dblock_client *client;
+    const struct dblk_strategy *strategy;
+    struct dblock_subject subject; /* the name stands behind the struct */
+    const char *label;
+    char owner_text[40];
+    unsigned char owner[DBLOCK_ID_SIZE];
+    uint64_t min_hold_us;
+    uint64_t expiring_us;
+    dblock_event_fn on_event;
+    void *context;
+
+    /* read by anybody at any time */
+    atomic_int state; /* written under the client's mutex */
+    atomic_int cause;
+    _Atomic uint64_t ttl_us;
+    _Atomic uint64_t own_deadline_us;             /* of a timed grant */
+    _Atomic(const _Atomic uint64_t *) deadline_us; /* own, the session's, or the channel's */
+
+    /* guarded by the client's mutex */
+    struct dblk_session *session; /* of a heartbeat grant; a reference */
+    struct dblk_channel *channel; /* of row and advisory */
+    int64_t token;                /* 0: none drawn */
+    uint64_t taken_us;            /* when the request left that was granted */
+    uint64_t granted_us;          /* when its answer was seen */
+    int is_import;                /* freeing it gives nothing back */
+    int is_remote_heartbeat;      /* import: renewed elsewhere */
+    int is_announced;             /* EXPIRING was told */
+    int fd;                       /* -1 until asked for */
+    struct dblk_event_node lost, expiring, restored;
+    struct dblock_lock *next_in_bucket, *next, *previous;
+    int is_registered;
+    int is_in_held;
+    uint64_t read_round; /* the read-back that saw it last */
+
+    /* of an orphan: the caller has gone, the keeper gives it back */
+    int is_freed;          /* the object is the keeper's to free */
+    int is_orphan;
+    uint64_t keep_us;      /* min_hold that is left at `retry_us` of the first try */
+    uint64_t retry_us;     /* when to try next */
+    uint64_t hopeless_us;  /* when nothing can be in force any more */
+    int64_t not_after_us;  /* database clock: the take may still come until then; 0 it cannot */
+    unsigned n_retries;
+};
+
+/* NULL without memory. Holds a reference on the client. */
+dblock_lock *dblk_lock_new(dblock_client *client, const char *name, const struct dblk_wish *wish);
+/* Frees memory, descriptor and references; it is in no list and no registry. */
+void dblk_lock_destroy(dblock_lock *lock);
+
+/* The client's mutex held: */
+int dblk_lock_register(dblock_lock *lock); /* with a fresh owner id; 0, an errno, or ENOMEM */
+void dblk_lock_unregister(dblock_lock *lock);
+void dblk_lock_hold(dblock_lock *lock);    /* TAKING -> HELD, into the list of those in force */
+void dblk_lock_unhold(dblock_lock *lock, enum dblk_lock_state state); /* out of it again */
+/* HELD -> LOST: tells by descriptor, event or callback. No effect in another state. */
+void dblk_lock_lose(dblock_lock *lock, int cause, const struct dblock_error *error);
+/* To the keeper, to be given back: after `not_after_us` if it may still be granted. */
+void dblk_lock_orphan(dblock_lock *lock, int64_t not_after_us);
+
+uint64_t dblk_lock_deadline(const dblock_lock *lock);
+
+/* The first lines of a function on a lock; as dblk_client_enter(). */
+dblock_status dblk_lock_enter(dblock_lock *lock, struct dblock_error *reterr);
+
+#endif

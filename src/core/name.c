@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* name.c - names are checked here, in bytes, and never left to a server: one
+ * would cut them (MySQL without strict mode), another fold them. */
+#include "core/name.h"
+
+#include <dblock/sys/driver.h>
+#include <string.h>
+
+/* The length of the character at `text`, or 0 if it is not well-formed. */
+static size_t measure_character(const unsigned char *text)
+{
+    unsigned char lead = text[0];
+    size_t length = lead < 0x80 ? 1 : lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+    unsigned long code = lead;
+    size_t i;
+
+    if (lead < 0x80)
+        return 1;
+    if (lead < 0xC2 || lead > 0xF4)
+        return 0;
+    code = lead & (0xFFu >> (length + 1));
+    for (i = 1; i < length; ++i) {
+        if ((text[i] & 0xC0) != 0x80) /* also the zero at the end */
+            return 0;
+        code = code << 6 | (text[i] & 0x3Fu);
+    }
+    if ((length == 3 && code < 0x800) || (length == 4 && code < 0x10000) || code > 0x10FFFF ||
+        (code >= 0xD800 && code <= 0xDFFF))
+        return 0;
+    return length;
+}
+
+enum dblk_text_fault dblk_text_check(const char *text, size_t max)
+{
+    const unsigned char *next = (const unsigned char *)text;
+    size_t length = 0;
+
+    if (*next == 0)
+        return DBLK_TEXT_EMPTY;
+    while (next[length] != 0) {
+        size_t step = measure_character(next + length);
+
+        if (step == 0)
+            return DBLK_TEXT_INVALID;
+        length += step;
+        if (length > max)
+            return DBLK_TEXT_LONG;
+    }
+    return DBLK_TEXT_GOOD;
+}
+
+dblock_status dblk_name_check(const char *name, struct dblock_error *reterr)
+{
+    if (name == NULL)
+        return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL, "name: NULL");
+    switch (dblk_text_check(name, DBLOCK_NAME_MAX)) {
+    case DBLK_TEXT_GOOD:
+        return DBLOCK_OK;
+    case DBLK_TEXT_EMPTY:
+        return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL, "name: empty");
+    case DBLK_TEXT_LONG:
+        return dblock_error_set(reterr, DBLOCK_E_ARGUMENT,
+            "a hash of the long part keeps it short",
+            "name: longer than %d bytes", DBLOCK_NAME_MAX);
+    default:
+        return dblock_error_set(
+            reterr, DBLOCK_E_ARGUMENT, "names are UTF-8 text", "name: not well-formed UTF-8");
+    }
+}

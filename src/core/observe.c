@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/* observe.c - looking at grants and ending those of others: dblock_list(),
+ * dblock_inspect(), dblock_break(). */
+#include <string.h>
+
+#include "core/link.h"
+#include "core/name.h"
+#include "strategy/strategy.h"
+
+enum { PAGE_SIZE = 128 };
+
+struct page_request {
+    struct dblock_page page;
+    struct dblock_grant *grants; /* PAGE_SIZE */
+    size_t n_grants;
+};
+
+static int keep_grant(const struct dblock_grant *grant, void *context)
+{
+    struct page_request *request = context;
+
+    if (request->n_grants == PAGE_SIZE)
+        return 1;
+    request->grants[request->n_grants++] = *grant;
+    return 0;
+}
+
+static dblock_status read_page(dblock_client *client, struct dblk_link *link,
+    const struct dblock_call *call, void *context, struct dblock_answer *answer,
+    struct dblock_error *error)
+{
+    struct page_request *request = context;
+
+    request->n_grants = 0;
+    return client->driver->observe.list(
+        link->connection, call, &request->page, keep_grant, request, answer, error);
+}
+
+/* Calls `fn` for one strategy; its non-zero result goes to `*ret_stopped`. */
+static dblock_status list_strategy(dblock_client *client, struct page_request *request,
+    uint64_t *left, dblock_grant_fn fn, void *context, int *ret_stopped,
+    struct dblock_error *error)
+{
+    char after[DBLOCK_NAME_MAX + 1];
+    struct dblk_short_result result;
+    dblock_status status;
+    size_t i;
+
+    request->page.after = NULL;
+    do {
+        request->page.limit = PAGE_SIZE;
+        status = dblk_short(client, read_page, request, &result, error);
+        if (status != DBLOCK_OK)
+            return status;
+        for (i = 0; i < request->n_grants && !*ret_stopped; ++i) {
+            if (*left == 0)
+                return DBLOCK_OK;
+            --*left;
+            *ret_stopped = fn(&request->grants[i], context) != 0;
+        }
+        if (request->n_grants > 0) {
+            memcpy(after, request->grants[request->n_grants - 1].name, sizeof after);
+            request->page.after = after;
+        }
+    } while (request->n_grants == PAGE_SIZE && request->page.name == NULL && !*ret_stopped);
+    return DBLOCK_OK;
+}
+
+static dblock_status list_all(dblock_client *client, const struct dblock_filter *filter,
+    dblock_grant_fn fn, void *context, struct dblock_error *error)
+{
+    struct page_request request;
+    uint64_t left = filter->limit != 0 ? filter->limit : UINT64_MAX;
+    int32_t strategy;
+    int is_stopped = 0;
+    dblock_status status = DBLOCK_OK;
+
+    memset(&request, 0, sizeof request);
+    request.grants = dblk_allocate(PAGE_SIZE * sizeof *request.grants);
+    if (request.grants == NULL)
+        return dblock_error_set(error, DBLOCK_E_MEMORY, NULL, "out of memory");
+    for (strategy = DBLOCK_LEASE;
+         status == DBLOCK_OK && strategy <= DBLOCK_ADVISORY && !is_stopped && left > 0;
+         ++strategy) {
+        if (filter->strategy != 0 && filter->strategy != strategy)
+            continue;
+        request.page.strategy = strategy;
+        request.page.is_idle = filter->is_idle;
+        request.page.name = filter->name;
+        request.page.prefix = filter->prefix;
+        status = list_strategy(client, &request, &left, fn, context, &is_stopped, error);
+        /* asked for all of them: one that this database cannot do is simply not there */
+        if (status == DBLOCK_E_UNSUPPORTED && filter->strategy == 0)
+            status = DBLOCK_OK;
+    }
+    dblk_release(request.grants);
+    return status;
+}
+
+static dblock_status check_filter(const struct dblock_filter *filter, struct dblock_error *error)
+{
+    if (filter->strategy != 0 && dblk_strategy_of(filter->strategy) == NULL)
+        return dblock_error_set(error, DBLOCK_E_ARGUMENT, NULL,
+            "filter.strategy: %d is no strategy", (int)filter->strategy);
+    if (filter->name != NULL && dblk_name_check(filter->name, error) != DBLOCK_OK)
+        return DBLOCK_E_ARGUMENT;
+    if (filter->prefix != NULL && strlen(filter->prefix) > DBLOCK_NAME_MAX)
+        return dblock_error_set(error, DBLOCK_E_ARGUMENT, NULL,
+            "filter.prefix: longer than %d bytes", DBLOCK_NAME_MAX);
+    return DBLOCK_OK;
+}
+
+dblock_status dblock_list(dblock_client *client, const struct dblock_filter *filter,
+    dblock_grant_fn fn, void *context, struct dblock_error *reterr)
+{
+    struct dblock_filter given = DBLOCK_FILTER_INIT;
+    dblock_status status = dblk_client_enter(client, reterr);
+
+    if (status != DBLOCK_OK)
+        return status;
+    if (fn == NULL)
+        status = dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL, "fn: NULL");
+    if (status == DBLOCK_OK && filter != NULL)
+        status = dblk_struct_read(filter, &given, sizeof given, "filter", reterr);
+    if (status == DBLOCK_OK)
+        status = check_filter(&given, reterr);
+    if (status == DBLOCK_OK)
+        status = list_all(client, &given, fn, context, reterr);
+    dblk_client_leave(client);
+    return status;
+}
+
+struct finding {
+    struct dblock_grant grant;
+    int is_found;
+};
+
+static int keep_first(const struct dblock_grant *grant, void *context)
+{
+    struct finding *finding = context;
+
+    finding->grant = *grant;
+    finding->is_found = 1;
+    return 1;
+}
+
+dblock_status dblock_inspect(dblock_client *client, const char *name, int strategy,
+    struct dblock_grant *ret_grant, struct dblock_error *reterr)
+{
+    struct dblock_filter filter = DBLOCK_FILTER_INIT;
+    struct finding finding;
+    dblock_status status = dblk_client_enter(client, reterr);
+
+    if (status != DBLOCK_OK)
+        return status;
+    finding.is_found = 0;
+    filter.strategy = strategy;
+    filter.name = name;
+    if (ret_grant == NULL)
+        status = dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL, "ret_grant: NULL");
+    if (status == DBLOCK_OK)
+        status = dblk_name_check(name, reterr);
+    if (status == DBLOCK_OK)
+        status = check_filter(&filter, reterr);
+    if (status == DBLOCK_OK)
+        status = list_all(client, &filter, keep_first, &finding, reterr);
+    if (status == DBLOCK_OK)
+        status = finding.is_found ? dblk_struct_write(ret_grant, &finding.grant,
+                                        sizeof finding.grant, "ret_grant", reterr)
+                                  : DBLOCK_NOT_HELD;
+    dblk_client_leave(client);
+    return status;
+}
+
+struct end_request {
+    int strategy;
+    struct dblock_subject subject;
+    int64_t token;
+};
+
+static dblock_status end_grant(dblock_client *client, struct dblk_link *link,
+    const struct dblock_call *call, void *context, struct dblock_answer *answer,
+    struct dblock_error *error)
+{
+    const struct end_request *request = context;
+
+    return client->driver->observe.end(link->connection, call, request->strategy,
+        &request->subject, request->token, answer, error);
+}
+
+dblock_status dblock_break(dblock_client *client, const char *name, int strategy, int64_t token,
+    struct dblock_error *reterr)
+{
+    struct end_request request;
+    struct dblk_short_result result;
+    dblock_status status = dblk_client_enter(client, reterr);
+
+    if (status != DBLOCK_OK)
+        return status;
+    status = dblk_name_check(name, reterr);
+    if (status == DBLOCK_OK && dblk_strategy_of(strategy) == NULL)
+        status = dblock_error_set(reterr, DBLOCK_E_ARGUMENT,
+            "say which: the strategies do not know of each other", "strategy: %d is no strategy",
+            strategy);
+    if (status == DBLOCK_OK && token < 0)
+        status = dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL, "token: below 0");
+    if (status == DBLOCK_OK) {
+        memset(&request, 0, sizeof request);
+        request.strategy = strategy;
+        request.subject.name = name;
+        request.subject.name_size = strlen(name);
+        request.token = token;
+        status = dblk_short(client, end_grant, &request, &result, reterr);
+        if (status == DBLOCK_OK && result.answer.outcome == DBLOCK_ANSWER_PINNED)
+            status = DBLOCK_PENDING;
+        /* after a lost answer "nobody holds it" is most likely its own work */
+        else if (status == DBLOCK_OK && result.answer.outcome != DBLOCK_ANSWER_YES &&
+            !result.was_uncertain)
+            status = DBLOCK_NOT_HELD;
+    }
+    dblk_client_leave(client);
+    return status;
+}

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT */
+/* perform.c - see perform.h. */
+#include "core/perform.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "core/channel.h"
+#include "core/heartbeat.h"
+#include "core/link.h"
+#include "core/session.h"
+#include "core/trace.h"
+
+static const struct dblock_driver_hold *find_hold(const struct dblk_attempt *attempt)
+{
+    return attempt->lock->strategy->id == DBLOCK_INSERT ? &attempt->client->driver->insert
+                                                        : &attempt->client->driver->lease;
+}
+
+static const struct dblock_driver_session_lock *find_session_lock(
+    const struct dblk_attempt *attempt)
+{
+    return attempt->lock->strategy->id == DBLOCK_ROW ? &attempt->client->driver->row
+                                                     : &attempt->client->driver->advisory;
+}
+
+static void set_failed(struct dblk_attempt *attempt, dblock_status status, int is_reused,
+    struct dblk_event *event)
+{
+    if (status > 0) { /* a wait that was ended */
+        int verdict = dblk_waiter_verdict(&attempt->waiter);
+
+        event->kind = verdict != 0 ? (enum dblk_event_kind)verdict : DBLK_EVENT_CANCELLED;
+        return;
+    }
+    event->kind = DBLK_EVENT_FAILED;
+    event->status = status;
+    event->is_transient = attempt->error.is_transient != 0;
+    event->is_reused = is_reused;
+}
+
+static void set_answered(const struct dblock_answer *answer, struct dblk_event *event)
+{
+    event->kind = DBLK_EVENT_ANSWERED;
+    event->outcome = answer->outcome;
+    event->remaining_us = answer->remaining_us;
+}
+
+static void ensure_session(struct dblk_attempt *attempt, struct dblk_event *event)
+{
+    dblock_lock *lock = attempt->lock;
+    struct dblk_session *session = NULL;
+    dblock_status status;
+
+    if (lock->session != NULL && dblk_now_us() < atomic_load(&lock->session->deadline_us)) {
+        event->outcome = DBLOCK_ANSWER_YES;
+        return;
+    }
+    status = dblk_session_get(attempt->client, atomic_load(&lock->ttl_us),
+        dblk_waiter_short_fd(&attempt->waiter), &session, &attempt->error);
+    if (status != DBLOCK_OK) {
+        set_failed(attempt, status, 0, event);
+        return;
+    }
+    dblk_lock_client(attempt->client);
+    dblk_session_unref(attempt->client, lock->session);
+    lock->session = session;
+    dblk_unlock_client(attempt->client);
+    event->outcome = DBLOCK_ANSWER_YES;
+}
+
+/* A new owner id for each take: an id that was sent once may still be on its way. */
+static int renew_owner(struct dblk_attempt *attempt)
+{
+    int fault;
+
+    dblk_lock_client(attempt->client);
+    dblk_lock_unregister(attempt->lock);
+    fault = dblk_lock_register(attempt->lock);
+    dblk_unlock_client(attempt->client);
+    if (fault == ENOMEM)
+        (void)dblock_error_set(&attempt->error, DBLOCK_E_MEMORY, NULL, "out of memory");
+    else if (fault != 0)
+        (void)dblock_error_set(&attempt->error, DBLOCK_E_SYSTEM, NULL,
+            "no random bytes for an owner: %s", strerror(fault));
+    return fault;
+}
+
+static void fill_take(const struct dblk_attempt *attempt, uint64_t wait_us,
+    struct dblock_take *take)
+{
+    const dblock_lock *lock = attempt->lock;
+
+    take->subject = lock->subject;
+    take->owner = lock->owner;
+    take->session = lock->session != NULL ? lock->session->id : NULL;
+    take->ttl_us = atomic_load(&lock->ttl_us);
+    take->not_after_us = attempt->not_after_us;
+    take->wait_us = wait_us;
+    take->label = lock->label;
+}
+
+static uint64_t find_deadline(const dblock_lock *lock, uint64_t sent_us)
+{
+    return lock->session != NULL ? atomic_load(&lock->session->deadline_us)
+                                 : dblk_belief_end(sent_us, atomic_load(&lock->ttl_us));
+}
+
+/* My session is over, says the database: its grants are lost, and the next take begins a new one. */
+static void lose_session(struct dblk_attempt *attempt)
+{
+    dblk_lock_client(attempt->client);
+    dblk_session_lose(
+        attempt->client, attempt->lock->session, DBLOCK_CAUSE_SERVER, NULL);
+    dblk_unlock_client(attempt->client);
+}
+
+static void take_recorded(struct dblk_attempt *attempt, struct dblk_event *event)
+{
+    dblock_client *client = attempt->client;
+    dblock_lock *lock = attempt->lock;
+    struct dblock_grant *holder = attempt->wish->busy != NULL ? &attempt->holder : NULL;
+    struct dblock_call call;
+    struct dblock_answer answer;
+    struct dblock_take take;
+    struct dblk_link *link = NULL;
+    uint64_t seen_us;
+    int is_reused;
+    dblock_status status;
+
+    if (renew_owner(attempt) != 0) {
+        set_failed(attempt, attempt->error.status, 0, event);
+        return;
+    }
+    call.cancel_fd = dblk_waiter_short_fd(&attempt->waiter);
+    call.deadline_us = dblk_later(dblk_now_us(), client->settings.io_us);
+    status = dblk_link_lend(client, call.deadline_us, call.cancel_fd, &link, &attempt->error);
+    if (status != DBLOCK_OK) {
+        set_failed(attempt, status, 0, event);
+        return;
+    }
+    is_reused = link->is_reused;
+    memset(&answer, 0, sizeof answer);
+    attempt->sent_us = dblk_now_us();
+    call.deadline_us = dblk_later(attempt->sent_us, client->settings.io_us);
+    attempt->not_after_us = dblk_link_database_us(link, call.deadline_us);
+    fill_take(attempt, 0, &take);
+    status =
+        find_hold(attempt)->take(link->connection, &call, &take, holder, &answer, &attempt->error);
+    seen_us = dblk_now_us();
+    if (status == DBLOCK_OK)
+        dblk_link_saw_clock(client, link, attempt->sent_us, seen_us, answer.now_us);
+    dblk_link_return(client, link);
+    if (status != DBLOCK_OK) {
+        set_failed(attempt, status, is_reused, event);
+        return;
+    }
+    set_answered(&answer, event);
+    event->now_us = seen_us;
+    if (answer.outcome == DBLOCK_ANSWER_SESSION)
+        lose_session(attempt);
+    if (answer.outcome == DBLOCK_ANSWER_YES) {
+        lock->token = answer.token;
+        lock->taken_us = attempt->sent_us;
+        event->deadline_us = find_deadline(lock, attempt->sent_us);
+    }
+}
+
+static void look(struct dblk_attempt *attempt, struct dblk_event *event)
+{
+    dblock_client *client = attempt->client;
+    dblock_lock *lock = attempt->lock;
+    struct dblock_grant grant = DBLOCK_GRANT_INIT;
+    struct dblock_call call = { dblk_later(dblk_now_us(), client->settings.io_us),
+        dblk_waiter_short_fd(&attempt->waiter) };
+    struct dblock_answer answer;
+    struct dblock_error error; /* a look that fails does not hide why it was needed */
+    struct dblk_link *link = NULL;
+    uint64_t sent_us;
+    dblock_status status;
+
+    memset(&answer, 0, sizeof answer);
+    memset(&error, 0, sizeof error);
+    status = dblk_link_lend(client, call.deadline_us, call.cancel_fd, &link, &error);
+    if (status == DBLOCK_OK) {
+        sent_us = dblk_now_us();
+        status = find_hold(attempt)->look(
+            link->connection, &call, &lock->subject, &grant, &answer, &error);
+        if (status == DBLOCK_OK)
+            dblk_link_saw_clock(client, link, sent_us, dblk_now_us(), answer.now_us);
+        dblk_link_return(client, link);
+    }
+    if (status != DBLOCK_OK) {
+        set_failed(attempt, status, 0, event);
+        return;
+    }
+    set_answered(&answer, event);
+    event->is_mine = answer.outcome == DBLOCK_ANSWER_YES &&
+        strcmp(grant.owner, lock->owner_text) == 0;
+    event->is_past = answer.now_us > attempt->not_after_us;
+    if (answer.outcome == DBLOCK_ANSWER_YES && !event->is_mine)
+        attempt->holder = grant;
+    if (event->is_mine) {
+        lock->token = grant.token;
+        lock->taken_us = attempt->sent_us;
+        event->deadline_us = find_deadline(lock, attempt->sent_us);
+    }
+    dblk_trace(client, DBLOCK_TRACE_SETTLE, DBLOCK_OK, lock->subject.name,
+        event->is_mine ? "a lost answer: granted"
+            : event->is_past ? "a lost answer: not granted"
+                             : "a lost answer: not known yet",
+        lock->token, attempt->sent_us);
+}
+
+static void give_back(struct dblk_attempt *attempt, struct dblk_event *event)
+{
+    dblock_client *client = attempt->client;
+    dblock_lock *lock = attempt->lock;
+    struct dblock_call call = { dblk_later(dblk_now_us(), client->settings.io_us), -1 };
+    struct dblock_answer answer;
+    struct dblk_link *link = NULL;
+    dblock_status status;
+
+    memset(&answer, 0, sizeof answer);
+    lock->token = 0;
+    status = dblk_link_lend(client, call.deadline_us, client->stop_fd, &link, &attempt->error);
+    if (status == DBLOCK_OK) {
+        status = find_hold(attempt)->drop(link->connection, &call, &lock->subject, lock->owner, 0,
+            &answer, &attempt->error);
+        dblk_link_return(client, link);
+    }
+    if (status != DBLOCK_OK)
+        set_failed(attempt, status, 0, event);
+    else
+        set_answered(&answer, event);
+}
+
+static void seed(struct dblk_attempt *attempt, struct dblk_event *event)
+{
+    dblock_client *client = attempt->client;
+    struct dblock_call call = { dblk_later(dblk_now_us(), client->settings.io_us),
+        dblk_waiter_short_fd(&attempt->waiter) };
+    struct dblock_answer answer;
+    struct dblk_link *link = NULL;
+    int is_reused = 0;
+    dblock_status status;
+
+    memset(&answer, 0, sizeof answer);
+    status = dblk_link_lend(client, call.deadline_us, call.cancel_fd, &link, &attempt->error);
+    if (status == DBLOCK_OK) {
+        is_reused = link->is_reused;
+        status = client->driver->row.seed(
+            link->connection, &call, &attempt->lock->subject, &answer, &attempt->error);
+        dblk_link_return(client, link);
+    }
+    if (status != DBLOCK_OK)
+        set_failed(attempt, status, is_reused, event);
+    else
+        set_answered(&answer, event);
+}
+
+static void take_in_connection(
+    struct dblk_attempt *attempt, uint64_t wait_us, struct dblk_event *event)
+{
+    dblock_client *client = attempt->client;
+    dblock_lock *lock = attempt->lock;
+    struct dblock_grant *holder = attempt->wish->busy != NULL ? &attempt->holder : NULL;
+    struct dblk_channel *channel = NULL;
+    struct dblock_call call;
+    struct dblock_answer answer;
+    struct dblock_take take;
+    int is_reused;
+    dblock_status status;
+
+    call.cancel_fd =
+        wait_us > 0 ? dblk_waiter_fd(&attempt->waiter) : dblk_waiter_short_fd(&attempt->waiter);
+    if (renew_owner(attempt) != 0) {
+        set_failed(attempt, attempt->error.status, 0, event);
+        return;
+    }
+    status = dblk_channel_get(client, lock->strategy->id, wait_us > 0, call.cancel_fd, &channel,
+        &attempt->error);
+    if (status != DBLOCK_OK) {
+        set_failed(attempt, status, 0, event);
+        return;
+    }
+    is_reused = channel->link->is_reused;
+    memset(&answer, 0, sizeof answer);
+    (void)pthread_mutex_lock(&channel->use);
+    attempt->sent_us = dblk_now_us();
+    call.deadline_us =
+        dblk_later(dblk_later(attempt->sent_us, wait_us), client->settings.io_us);
+    attempt->not_after_us = INT64_MAX; /* it lives in the connection: nothing comes later */
+    fill_take(attempt, wait_us, &take);
+    status = find_session_lock(attempt)->take(
+        channel->link->connection, &call, &take, holder, &answer, &attempt->error);
+    (void)pthread_mutex_unlock(&channel->use);
+    event->now_us = dblk_now_us();
+    if (status == DBLOCK_OK && answer.outcome == DBLOCK_ANSWER_YES) {
+        /* The connection was alive when it answered: belief is counted from before a wait that
+         * may have been long only if nothing since proves it. The answer does. */
+        dblk_lock_client(client);
+        dblk_channel_proved(client, channel, wait_us > 0 ? event->now_us : attempt->sent_us);
+        dblk_unlock_client(client);
+        lock->channel = channel;
+        lock->taken_us = attempt->sent_us;
+        set_answered(&answer, event);
+        return;
+    }
+    dblk_channel_put(client, channel);
+    if (status != DBLOCK_OK)
+        set_failed(attempt, status, is_reused, event);
+    else
+        set_answered(&answer, event);
+}
+
+void dblk_perform(
+    struct dblk_attempt *attempt, const struct dblk_step *step, struct dblk_event *ret_event)
+{
+    uint64_t begun_us = dblk_now_us();
+
+    memset(ret_event, 0, sizeof *ret_event);
+    ret_event->kind = DBLK_EVENT_ANSWERED;
+    switch (step->kind) {
+    case DBLK_STEP_SESSION:
+        ensure_session(attempt, ret_event);
+        break;
+    case DBLK_STEP_SEED:
+        seed(attempt, ret_event);
+        break;
+    case DBLK_STEP_TAKE:
+        if (attempt->lock->strategy->lives_in_connection)
+            take_in_connection(attempt, step->wait_us, ret_event);
+        else
+            take_recorded(attempt, ret_event);
+        dblk_trace(attempt->client, DBLOCK_TRACE_ATTEMPT,
+            ret_event->kind == DBLK_EVENT_FAILED ? ret_event->status
+                : ret_event->kind == DBLK_EVENT_ANSWERED &&
+                    ret_event->outcome == DBLOCK_ANSWER_YES
+                ? DBLOCK_OK
+                : DBLOCK_BUSY,
+            attempt->lock->subject.name,
+            ret_event->kind == DBLK_EVENT_FAILED ? attempt->error.message : NULL,
+            attempt->lock->token, begun_us);
+        break;
+    case DBLK_STEP_LOOK:
+        look(attempt, ret_event);
+        break;
+    case DBLK_STEP_GIVE_BACK:
+        give_back(attempt, ret_event);
+        break;
+    case DBLK_STEP_PAUSE:
+        ret_event->kind =
+            (enum dblk_event_kind)dblk_waiter_pause(&attempt->waiter, step->until_us);
+        dblk_trace(attempt->client, DBLOCK_TRACE_WAIT, DBLOCK_OK, attempt->lock->subject.name,
+            NULL, 0, begun_us);
+        break;
+    default:
+        break;
+    }
+    if (ret_event->now_us == 0)
+        ret_event->now_us = dblk_now_us();
+    /* jitter only where something has to be waited for: an uncontended take draws none */
+    if (ret_event->kind != DBLK_EVENT_ANSWERED || ret_event->outcome != DBLOCK_ANSWER_YES)
+        ret_event->random = dblk_random_u64();
+}

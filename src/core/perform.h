@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* perform.h - does one step of an acquire through the driver and turns the
+ * answer into the event that the strategy wants to hear. */
+#ifndef DBLK_PERFORM_H
+#define DBLK_PERFORM_H
+
+#include "core/lock.h"
+#include "core/waiter.h"
+
+struct dblk_attempt {
+    dblock_client *client;
+    dblock_lock *lock;
+    const struct dblk_wish *wish;
+    struct dblk_machine machine;
+    struct dblk_waiter waiter;
+    struct dblock_grant holder;  /* of the last busy answer, if the caller wants one */
+    struct dblock_error error;   /* of the last failure */
+    int64_t not_after_us;        /* of the last take, by the database's clock */
+    uint64_t sent_us;            /* of the last take */
+};
+
+/* The step must not be END. */
+void dblk_perform(
+    struct dblk_attempt *attempt, const struct dblk_step *step, struct dblk_event *ret_event);
+
+#endif

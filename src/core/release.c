@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/* release.c - dblock_release(). Belief ends first: from the moment the release
+ * is sent another process may hold the lock, whatever the answer will be. */
+#include <string.h>
+
+#include "core/channel.h"
+#include "core/hold.h"
+#include "core/keeper.h"
+#include "core/session.h"
+#include "core/trace.h"
+
+/* A lease or insert row. A lost answer is asked for again: a drop compares the owner, so "not in
+ * force" after an uncertain one is most likely its own work. */
+static dblock_status release_row(dblock_client *client, dblock_lock *lock,
+    struct dblock_error *error)
+{
+    struct dblk_hold_request request;
+    struct dblk_short_result result;
+    dblock_status status;
+
+    dblk_hold_request(&request, lock);
+    if (lock->min_hold_us != 0)
+        request.time_us = dblk_until(dblk_now_us(), dblk_later(lock->granted_us, lock->min_hold_us));
+    status = dblk_short(client, dblk_hold_drop, &request, &result, error);
+    if (status != DBLOCK_OK)
+        return status;
+    switch (result.answer.outcome) {
+    case DBLOCK_ANSWER_YES:
+        return DBLOCK_OK;
+    case DBLOCK_ANSWER_PINNED:
+        return DBLOCK_PENDING;
+    default:
+        return result.was_uncertain ? DBLOCK_OK : DBLOCK_LOST;
+    }
+}
+
+static dblock_status release_connection(
+    dblock_client *client, dblock_lock *lock, struct dblock_error *error)
+{
+    struct dblk_channel *channel = lock->channel;
+    const struct dblock_driver_session_lock *locks =
+        lock->strategy->id == DBLOCK_ROW ? &client->driver->row : &client->driver->advisory;
+    struct dblock_call call;
+    struct dblock_answer answer;
+    dblock_status status;
+
+    memset(&answer, 0, sizeof answer);
+    (void)pthread_mutex_lock(&channel->use);
+    call.deadline_us = dblk_later(dblk_now_us(), client->settings.io_us);
+    call.cancel_fd = -1;
+    status = locks->drop(channel->link->connection, &call, &lock->subject, &answer, error);
+    (void)pthread_mutex_unlock(&channel->use);
+    if (status == DBLOCK_OK)
+        return answer.outcome == DBLOCK_ANSWER_YES ? DBLOCK_OK : DBLOCK_LOST;
+    /* not to be trusted any more; closing it ends what it may still hold */
+    dblk_lock_client(client);
+    dblk_channel_lose(client, channel, error);
+    dblk_unlock_client(client);
+    return status;
+}
+
+/* HELD -> RELEASING, or what this call answers instead. */
+static dblock_status begin_release(dblock_lock *lock)
+{
+    dblock_client *client = lock->client;
+    dblock_status status = DBLOCK_OK;
+
+    dblk_lock_client(client);
+    switch (atomic_load(&lock->state)) {
+    case DBLK_LOCK_HELD:
+        dblk_lock_unhold(lock, DBLK_LOCK_RELEASING);
+        dblk_event_forget(lock);
+        ++client->stats.releases;
+        client->stats.hold_us += dblk_until(lock->granted_us, dblk_now_us());
+        break;
+    case DBLK_LOCK_LOST:
+        atomic_store(&lock->state, DBLK_LOCK_RELEASED);
+        status = DBLOCK_LOST;
+        break;
+    default:
+        status = DBLOCK_NOT_HELD;
+        break;
+    }
+    dblk_unlock_client(client);
+    return status;
+}
+
+static void end_release(dblock_lock *lock, dblock_status status)
+{
+    dblock_client *client = lock->client;
+    struct dblk_channel *channel = lock->channel;
+
+    dblk_lock_client(client);
+    atomic_store(&lock->deadline_us, &lock->own_deadline_us);
+    atomic_store(&lock->own_deadline_us, 0);
+    atomic_store(&lock->state, DBLK_LOCK_RELEASED);
+    lock->channel = NULL;
+    if (channel == NULL && (status == DBLOCK_PENDING || status < 0)) {
+        dblk_lock_orphan(lock, 0); /* the keeper goes on; no second call is needed */
+        if (status < 0)
+            dblk_session_read_back(client, lock->session, dblk_now_us());
+    } else {
+        dblk_lock_unregister(lock);
+        dblk_session_unref(client, lock->session);
+        lock->session = NULL;
+    }
+    dblk_unlock_client(client);
+    dblk_channel_put(client, channel);
+}
+
+dblock_status dblock_release(dblock_lock *lock, struct dblock_error *reterr)
+{
+    dblock_client *client;
+    struct dblock_error error;
+    uint64_t begun_us;
+    dblock_status status = dblk_lock_enter(lock, &error);
+
+    if (status == DBLOCK_E_CLOSED) /* close has released it: for its holder, the second time */
+        return DBLOCK_NOT_HELD;
+    if (status != DBLOCK_OK)
+        goto done;
+    client = lock->client;
+    begun_us = client->settings.on_trace != NULL ? dblk_now_us() : 0;
+    status = begin_release(lock);
+    if (status == DBLOCK_OK) {
+        error.status = DBLOCK_OK;
+        error.message[0] = error.hint[0] = 0;
+        status = lock->channel != NULL ? release_connection(client, lock, &error)
+                                       : release_row(client, lock, &error);
+        end_release(lock, status);
+        dblk_trace(client, DBLOCK_TRACE_RELEASE, status, lock->subject.name,
+            status < 0 ? error.message : NULL, lock->token, begun_us);
+    }
+    dblk_client_leave(client);
+done:
+    if (status < 0 && reterr != NULL)
+        *reterr = error;
+    return status;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* token.c - drawing tokens of row and advisory locks.
+ *
+ * A token must be committed before it is handed out, and a holder whose lock is
+ * gone must not get a larger one than the holder after it. An advisory lock
+ * draws on its own connection: if that answers, it holds. A row lock cannot (its
+ * transaction is open until the release), so it draws on the control connection
+ * and then asks its own whether the transaction still stands; only then is the
+ * number handed out. A number drawn in vain is merely skipped. */
+#include "core/token.h"
+
+#include <string.h>
+
+#include "core/channel.h"
+#include "core/link.h"
+
+static dblock_status answer_gone(const dblock_lock *lock)
+{
+    return atomic_load(&lock->state) == DBLK_LOCK_LOST ? DBLOCK_LOST : DBLOCK_NOT_HELD;
+}
+
+static dblock_status draw_on_control(dblock_client *client, const dblock_lock *lock,
+    const struct dblock_call *call, struct dblock_answer *answer, struct dblock_error *error)
+{
+    dblock_status status = DBLOCK_OK;
+    int n_tries;
+
+    (void)pthread_mutex_lock(&client->control_use);
+    for (n_tries = 0; n_tries < 3; ++n_tries) {
+        int is_reused = client->control != NULL;
+
+        if (client->control != NULL && !dblk_link_is_quiet(client, client->control)) {
+            dblk_link_close(client, client->control, DBLOCK_CLOSE_ABORT);
+            client->control = NULL;
+            is_reused = 0;
+        }
+        if (client->control == NULL)
+            status = dblk_link_open(client, DBLOCK_ROLE_CONTROL, client->stop_fd,
+                &client->control, error);
+        if (status == DBLOCK_OK)
+            status = client->driver->row.draw(
+                client->control->connection, call, &lock->subject, answer, error);
+        if (client->control != NULL &&
+            !client->driver->connection.is_alive(client->control->connection)) {
+            dblk_link_close(client, client->control, DBLOCK_CLOSE_ABORT);
+            client->control = NULL;
+        }
+        if (status == DBLOCK_OK && answer->outcome == DBLOCK_ANSWER_AGAIN)
+            continue;
+        /* a draw whose answer was lost skipped a number: no harm in another */
+        if ((status != DBLOCK_E_CONNECTION && status != DBLOCK_E_UNCERTAIN) || !is_reused)
+            break;
+    }
+    (void)pthread_mutex_unlock(&client->control_use);
+    return status;
+}
+
+static dblock_status draw_row(dblock_client *client, dblock_lock *lock, int64_t *ret_token,
+    struct dblock_error *error)
+{
+    struct dblock_call call = { dblk_later(dblk_now_us(), client->settings.io_us),
+        client->stop_fd };
+    struct dblock_answer drawn, proof;
+    uint64_t sent_us;
+    dblock_status status;
+
+    memset(&drawn, 0, sizeof drawn);
+    memset(&proof, 0, sizeof proof);
+    status = draw_on_control(client, lock, &call, &drawn, error);
+    if (status == DBLOCK_OK && drawn.outcome != DBLOCK_ANSWER_YES) {
+        status = dblock_error_set(error, DBLOCK_E_DATABASE, "try again",
+            "cannot draw a token for lock \"%s\"", lock->subject.name);
+        error->is_transient = 1;
+    }
+    if (status != DBLOCK_OK)
+        return status;
+    (void)pthread_mutex_lock(&lock->channel->use);
+    sent_us = dblk_now_us();
+    status = client->driver->row.prove(
+        lock->channel->link->connection, &call, &lock->subject, &proof, error);
+    (void)pthread_mutex_unlock(&lock->channel->use);
+    dblk_lock_client(client);
+    if (status == DBLOCK_OK && proof.outcome == DBLOCK_ANSWER_YES) {
+        dblk_channel_proved(client, lock->channel, sent_us);
+        *ret_token = drawn.token;
+    } else if (status == DBLOCK_OK ||
+        !client->driver->connection.is_alive(lock->channel->link->connection)) {
+        dblk_channel_lose(client, lock->channel, status < 0 ? error : NULL);
+        status = DBLOCK_LOST;
+    }
+    dblk_unlock_client(client);
+    return status;
+}
+
+static dblock_status draw_advisory(dblock_client *client, dblock_lock *lock, int64_t *ret_token,
+    struct dblock_error *error)
+{
+    struct dblock_call call = { dblk_later(dblk_now_us(), client->settings.io_us),
+        client->stop_fd };
+    struct dblock_answer drawn;
+    uint64_t sent_us;
+    dblock_status status;
+    int n_tries = 0;
+
+    (void)pthread_mutex_lock(&lock->channel->use);
+    do {
+        memset(&drawn, 0, sizeof drawn);
+        sent_us = dblk_now_us();
+        status = client->driver->advisory.draw(
+            lock->channel->link->connection, &call, &lock->subject, &drawn, error);
+    } while (status == DBLOCK_OK && drawn.outcome == DBLOCK_ANSWER_AGAIN && ++n_tries < 20);
+    (void)pthread_mutex_unlock(&lock->channel->use);
+    dblk_lock_client(client);
+    if (status == DBLOCK_OK && drawn.outcome == DBLOCK_ANSWER_YES) {
+        dblk_channel_proved(client, lock->channel, sent_us);
+        *ret_token = drawn.token;
+    } else if (!client->driver->connection.is_alive(lock->channel->link->connection) ||
+        (status == DBLOCK_OK && drawn.outcome == DBLOCK_ANSWER_NO)) {
+        dblk_channel_lose(client, lock->channel, status < 0 ? error : NULL);
+        status = DBLOCK_LOST;
+    } else if (status == DBLOCK_OK) {
+        status = dblock_error_set(error, DBLOCK_E_DATABASE, "try again",
+            "cannot draw a token for lock \"%s\"", lock->subject.name);
+        error->is_transient = 1;
+    }
+    dblk_unlock_client(client);
+    return status;
+}
+
+dblock_status dblk_token_get(dblock_lock *lock, int64_t *ret_token, struct dblock_error *error)
+{
+    dblock_client *client = lock->client;
+    struct dblk_channel *channel = NULL;
+    dblock_status status;
+    int64_t token;
+
+    dblk_lock_client(client);
+    token = lock->token;
+    if (token == 0 && atomic_load(&lock->state) == DBLK_LOCK_HELD) {
+        channel = lock->channel;
+        ++channel->n_refs; /* a release on another thread must not take it away meanwhile */
+        ++channel->n_locks;
+    }
+    dblk_unlock_client(client);
+    if (token != 0) {
+        *ret_token = token;
+        return DBLOCK_OK;
+    }
+    if (channel == NULL)
+        return answer_gone(lock);
+    status = lock->strategy->id == DBLOCK_ROW ? draw_row(client, lock, &token, error)
+                                              : draw_advisory(client, lock, &token, error);
+    dblk_lock_client(client);
+    if (status == DBLOCK_OK) {
+        /* two threads at once: both numbers are good, the first one stays */
+        if (lock->token == 0)
+            lock->token = token;
+        *ret_token = lock->token;
+        if (atomic_load(&lock->state) != DBLK_LOCK_HELD)
+            status = answer_gone(lock);
+    }
+    dblk_unlock_client(client);
+    dblk_channel_put(client, channel);
+    return status;
+}
+
+dblock_status dblock_lock_token(dblock_lock *lock, int64_t *ret_token, struct dblock_error *reterr)
+{
+    struct dblock_error error;
+    int64_t token = 0;
+    dblock_status status = dblk_lock_enter(lock, reterr);
+
+    if (status != DBLOCK_OK)
+        return status;
+    memset(&error, 0, sizeof error);
+    if (ret_token == NULL)
+        status = dblock_error_set(&error, DBLOCK_E_ARGUMENT, NULL, "ret_token: NULL");
+    else
+        status = dblk_token_get(lock, &token, &error);
+    if (status == DBLOCK_OK)
+        *ret_token = token;
+    else if (status < 0 && reterr != NULL)
+        *reterr = error;
+    dblk_client_leave(lock->client);
+    return status;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* token.h - the fencing token of a grant, drawn if need be. */
+#ifndef DBLK_TOKEN_H
+#define DBLK_TOKEN_H
+
+#include "core/lock.h"
+
+/* OK, LOST, NOT_HELD, or a failure. */
+dblock_status dblk_token_get(dblock_lock *lock, int64_t *ret_token, struct dblock_error *error);
+
+#endif

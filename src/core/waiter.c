@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/* waiter.c - see waiter.h. */
+#include "core/waiter.h"
+
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+void dblk_waiter_init(
+    struct dblk_waiter *waiter, dblock_client *client, dblock_canceller *canceller)
+{
+    waiter->client = client;
+    waiter->canceller = canceller;
+    waiter->epoll_fd = -1;
+}
+
+void dblk_waiter_fini(struct dblk_waiter *waiter)
+{
+    if (waiter->epoll_fd >= 0)
+        (void)close(waiter->epoll_fd);
+    waiter->epoll_fd = -1;
+}
+
+int dblk_waiter_fd(struct dblk_waiter *waiter)
+{
+    struct epoll_event event;
+
+    if (waiter->canceller == NULL)
+        return waiter->client->stop_fd;
+    if (waiter->epoll_fd < 0)
+        waiter->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    memset(&event, 0, sizeof event);
+    event.events = EPOLLIN;
+    /* without one more descriptor the canceller alone: close() then waits a little longer */
+    if (waiter->epoll_fd < 0)
+        return dblock_canceller_fd(waiter->canceller);
+    (void)epoll_ctl(waiter->epoll_fd, EPOLL_CTL_ADD, waiter->client->stop_fd, &event);
+    (void)epoll_ctl(
+        waiter->epoll_fd, EPOLL_CTL_ADD, dblock_canceller_fd(waiter->canceller), &event);
+    return waiter->epoll_fd;
+}
+
+int dblk_waiter_short_fd(const struct dblk_waiter *waiter)
+{
+    return waiter->canceller != NULL ? dblock_canceller_fd(waiter->canceller)
+                                     : waiter->client->stop_fd;
+}
+
+int dblk_waiter_verdict(const struct dblk_waiter *waiter)
+{
+    if (waiter->canceller != NULL && dblock_canceller_is_raised(waiter->canceller))
+        return DBLK_EVENT_CANCELLED;
+    return atomic_load(&waiter->client->is_closing) ? DBLK_EVENT_CLOSED : 0;
+}
+
+int dblk_waiter_pause(struct dblk_waiter *waiter, uint64_t until_us)
+{
+    struct pollfd descriptors[2] = { { waiter->client->stop_fd, POLLIN, 0 }, { -1, POLLIN, 0 } };
+    int verdict = dblk_waiter_verdict(waiter);
+
+    if (verdict != 0)
+        return verdict;
+    if (waiter->canceller != NULL)
+        descriptors[1].fd = dblock_canceller_fd(waiter->canceller);
+    (void)dblk_wait(descriptors, 2, until_us);
+    verdict = dblk_waiter_verdict(waiter);
+    return verdict != 0 ? verdict : DBLK_EVENT_PAUSED;
+}
