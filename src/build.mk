@@ -140,6 +140,9 @@ $(gen)/cli_help.c: $(help_texts) $(embed_tools) $(gen)/cli_help.list
 
 .SECONDARY: $(foreach driver,$(drivers),$(gen)/$(driver)_sql.c) $(gen)/cli_help.c
 
+.PHONY: generated
+generated: $(foreach driver,$(drivers),$(gen)/$(driver)_sql.h) $(if $(help_texts),$(gen)/cli_help.h)
+
 # --------------------------------------------------------------------- objects
 
 core_objects := $(call objects_of,src/core/*.c src/strategy/*.c)
