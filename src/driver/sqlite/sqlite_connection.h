@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* sqlite_connection.h - one connection: a handle of SQLite, or a descriptor of
+ * the side file, or both. */
+#ifndef DBLK_SQLITE_CONNECTION_H
+#define DBLK_SQLITE_CONNECTION_H
+
+#include "sqlite_target.h"
+
+#include <sqlite3.h>
+#include <sys/stat.h>
+
+struct sqlite_side;
+
+/* In the order of the table in sqlite_statement.c. Insert's are lease's plus an offset. */
+enum {
+    STATEMENT_PING,
+    STATEMENT_VERIFY,
+    STATEMENT_COUNT_TABLES,
+    STATEMENT_SESSION_BEGIN,
+    STATEMENT_SESSION_RENEW,
+    STATEMENT_SESSION_END,
+    STATEMENT_SESSION_END_EXPIRED,
+    STATEMENT_SESSION_TOUCH,
+    STATEMENT_SESSION_HOLDS,
+    STATEMENT_SESSION_PURGE,
+    STATEMENT_LEASE_TAKE,
+    STATEMENT_LEASE_DROP,
+    STATEMENT_LEASE_EXTEND,
+    STATEMENT_LEASE_LOOK,
+    STATEMENT_LEASE_LIST,
+    STATEMENT_LEASE_END,
+    STATEMENT_LEASE_PURGE,
+    STATEMENT_INSERT_TAKE,
+    STATEMENT_INSERT_DROP,
+    STATEMENT_INSERT_EXTEND,
+    STATEMENT_INSERT_LOOK,
+    STATEMENT_INSERT_LIST,
+    STATEMENT_INSERT_END,
+    STATEMENT_INSERT_PURGE,
+    STATEMENT_TOKEN_DRAW,
+    STATEMENT_TOKEN_LOOK,
+    STATEMENT_TOKEN_PURGE,
+    N_STATEMENTS
+};
+
+#define N_NOTES 2
+
+struct dblock_connection {
+    struct dblock_target *target;
+    int role;
+    char *path;      /* the file itself, without symbolic links: the side file is beside it */
+    sqlite3 *handle; /* NULL: not needed yet (row, advisory) */
+    sqlite3_stmt *statements[N_STATEMENTS];
+    struct sqlite_side *side; /* row, advisory; else NULL */
+
+    /* of the step that runs */
+    const struct dblock_call *call;
+    const char *action; /* "take lease", for messages */
+    const char *name;   /* of the lock, or NULL */
+    int64_t clock_us;   /* what dblock_now_us() said; 0: not asked yet */
+    int64_t notes[N_NOTES]; /* what dblock_note() was told */
+    int is_patient;     /* 0: do not wait for the write lock */
+    int is_cancelled;   /* the wait for it was cancelled */
+
+    int expects_busy;   /* the last take found a holder: look before the next one */
+    int is_broken;      /* of no use any more */
+    uint64_t moved_us;  /* CLOCK_BOOTTIME: look again then whether the file was replaced */
+    uint64_t random;    /* of the pauses; not for secrets */
+
+    struct stat identity; /* st_dev and st_ino of the file when it was opened */
+    struct dblock_connection *next, *previous; /* all of this process; see sqlite_fork.h */
+};
+
+dblock_status sqlite_connection_open(struct dblock_target *target, int role,
+    const struct dblock_call *call, struct dblock_connection **ret_connection,
+    struct dblock_answer *answer, struct dblock_error *reterr);
+void sqlite_connection_close(struct dblock_connection *connection, int how);
+int sqlite_connection_is_alive(const struct dblock_connection *connection);
+int sqlite_connection_fd(const struct dblock_connection *connection);
+dblock_status sqlite_connection_ping(struct dblock_connection *connection,
+    const struct dblock_call *call, struct dblock_answer *answer, struct dblock_error *reterr);
+dblock_status sqlite_connection_verify(struct dblock_connection *connection,
+    const struct dblock_call *call, struct dblock_answer *answer, struct dblock_error *reterr);
+
+/* Opens the handle if there is none; `may_create` for install alone. */
+dblock_status sqlite_connection_handle(
+    struct dblock_connection *connection, int may_create, struct dblock_error *reterr);
+/* Whether the path now leads to another file than the one that is open. Then the connection is
+ * broken: what it writes nobody else will ever see. Asks the file system at most every 50 ms. */
+dblock_status sqlite_connection_check_moved(
+    struct dblock_connection *connection, struct dblock_error *reterr);
+/* A half-made connection for install: no file need be there yet. */
+dblock_status sqlite_connection_new(struct dblock_target *target, int role, int may_create,
+    struct dblock_connection **ret_connection, struct dblock_error *reterr);
+
+/* A pause of up to 1.5 ms, or until the deadline or the cancel. 1: go on, 0: give up. */
+int sqlite_pause(struct dblock_connection *connection, const struct dblock_call *call);
+
+#endif

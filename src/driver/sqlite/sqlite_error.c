@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/* sqlite_error.c - what a result code of SQLite means here, as a table. */
+#include "sqlite_error.h"
+
+#include "sqlite_statement.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum {
+    IS_BROKEN = 1, /* the connection is of no use afterwards */
+    IS_TRANSIENT = 2
+};
+
+static const struct code_entry {
+    int code; /* extended; or primary, for all extended codes that are not listed */
+    dblock_status status;
+    int flags;
+    const char *hint;
+} codes[] = {
+    { SQLITE_BUSY, SQLITE_STEP_AGAIN, 0, NULL },
+    { SQLITE_LOCKED, SQLITE_STEP_AGAIN, 0, NULL },
+    { SQLITE_PROTOCOL, SQLITE_STEP_AGAIN, 0, NULL }, /* lost a race for the log's own locks */
+    { SQLITE_READONLY_DBMOVED, DBLOCK_E_CONNECTION, IS_BROKEN, NULL },
+    { SQLITE_READONLY, DBLOCK_E_READ_ONLY, 0,
+        "make the file and its folder writable for this user" },
+    { SQLITE_PERM, DBLOCK_E_PERMISSION, 0, "let this user read and write the file and its folder" },
+    { SQLITE_AUTH, DBLOCK_E_PERMISSION, 0, NULL },
+    { SQLITE_CANTOPEN, DBLOCK_E_PERMISSION, 0,
+        "let this user read and write the file, and make files in its folder" },
+    { SQLITE_NOTADB, DBLOCK_E_DATABASE, IS_BROKEN,
+        "give dblock a path where there is no file yet, then run: dblock init" },
+    { SQLITE_CORRUPT, DBLOCK_E_DATABASE, IS_BROKEN, "see PRAGMA integrity_check" },
+    { SQLITE_FULL, DBLOCK_E_DATABASE, IS_TRANSIENT, "make room on the disk" },
+    { SQLITE_NOMEM, DBLOCK_E_MEMORY, 0, NULL },
+    { SQLITE_IOERR_NOMEM, DBLOCK_E_MEMORY, 0, NULL },
+    /* a commit that met one of these may be found in the log by the next who reads it */
+    { SQLITE_IOERR_WRITE, DBLOCK_E_UNCERTAIN, IS_BROKEN, NULL },
+    { SQLITE_IOERR_FSYNC, DBLOCK_E_UNCERTAIN, IS_BROKEN, NULL },
+    { SQLITE_IOERR_DIR_FSYNC, DBLOCK_E_UNCERTAIN, IS_BROKEN, NULL },
+    { SQLITE_IOERR_TRUNCATE, DBLOCK_E_UNCERTAIN, IS_BROKEN, NULL },
+    { SQLITE_IOERR_DELETE, DBLOCK_E_UNCERTAIN, IS_BROKEN, NULL },
+    { SQLITE_IOERR, DBLOCK_E_DATABASE, IS_BROKEN, NULL },
+};
+
+static const struct code_entry *find_code(int code)
+{
+    size_t pass, i;
+
+    for (pass = 0; pass < 2; ++pass)
+        for (i = 0; i < sizeof codes / sizeof codes[0]; ++i)
+            if (codes[i].code == (pass == 0 ? code : code & 0xFF))
+                return &codes[i];
+    return NULL;
+}
+
+/* SQLITE_ERROR has no codes of its own for these; the texts are the same in all versions. */
+static int is_about_schema(const char *text)
+{
+    return strncmp(text, "no such table", 13) == 0 || strncmp(text, "no such column", 14) == 0 ||
+        strstr(text, " has no column named ") != NULL;
+}
+
+dblock_status sqlite_status_of(int code, const char *text)
+{
+    const struct code_entry *entry = find_code(code);
+
+    if (entry != NULL)
+        return entry->status;
+    return code == SQLITE_ERROR && is_about_schema(text) ? DBLOCK_E_SCHEMA : DBLOCK_E_DATABASE;
+}
+
+dblock_status sqlite_error(
+    struct dblock_connection *connection, int code, struct dblock_error *reterr)
+{
+    const char *text =
+        connection->handle != NULL ? sqlite3_errmsg(connection->handle) : sqlite3_errstr(code);
+    const char *action = connection->action != NULL ? connection->action : "open";
+    const struct code_entry *entry = find_code(code);
+    dblock_status status = sqlite_status_of(code, text);
+    const char *hint = entry != NULL ? entry->hint : NULL;
+
+    if (status == SQLITE_STEP_AGAIN)
+        return connection->is_cancelled ? DBLOCK_CANCELLED : SQLITE_STEP_AGAIN;
+    if (status == DBLOCK_E_SCHEMA)
+        hint = SQLITE_HINT_INIT;
+    if (connection->name != NULL)
+        (void)dblock_error_set(reterr, status, hint, "cannot %s \"%s\" in %s: %s", action,
+            connection->name, connection->path, text);
+    else
+        (void)dblock_error_set(
+            reterr, status, hint, "cannot %s %s: %s", action, connection->path, text);
+    dblock_error_native(reterr, code, NULL,
+        status == DBLOCK_E_CONNECTION || status == DBLOCK_E_UNCERTAIN ||
+            (entry != NULL && (entry->flags & IS_TRANSIENT) != 0));
+    if (entry != NULL && (entry->flags & IS_BROKEN) != 0)
+        connection->is_broken = 1;
+    return status;
+}
+
+dblock_status sqlite_system_error(
+    int number, const char *attempt, const char *path, struct dblock_error *reterr)
+{
+    dblock_status status = DBLOCK_E_SYSTEM;
+    const char *hint = NULL;
+
+    switch (number) {
+    case ENOENT:
+    case ENOTDIR:
+        status = DBLOCK_E_SCHEMA;
+        hint = SQLITE_HINT_INIT;
+        break;
+    case EACCES:
+    case EPERM:
+        status = DBLOCK_E_PERMISSION;
+        hint = "let this user read and write the file, and make files in its folder";
+        break;
+    case EROFS:
+        status = DBLOCK_E_READ_ONLY;
+        hint = "use a file on a file system that can be written";
+        break;
+    case ENOMEM:
+        status = DBLOCK_E_MEMORY;
+        break;
+    default:
+        break;
+    }
+    (void)dblock_error_set(reterr, status, hint, "cannot %s %s: %s", attempt, path, strerror(number));
+    dblock_error_native(reterr, number, NULL, number == EMFILE || number == ENFILE);
+    return status;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* sqlite_target.h - a parsed URL: which file, and who we are. Immutable after
+ * target_open, so threads share it without a lock. */
+#ifndef DBLK_SQLITE_TARGET_H
+#define DBLK_SQLITE_TARGET_H
+
+#include <dblock/sys/driver.h>
+
+struct dblock_target {
+    char *path;  /* absolute; as given, so symbolic links are still in it */
+    char *host;  /* of this process */
+    char *label; /* of the client */
+    int64_t pid;
+};
+
+dblock_status sqlite_target_open(const struct dblock_target_config *config,
+    struct dblock_target **ret_target, struct dblock_error *reterr);
+void sqlite_target_close(struct dblock_target *target);
+
+/* Whether files of this kind (statfs: f_type) are shared between machines, or kept by a program
+ * that may not carry locks: neither the write-ahead log nor kernel locks hold there. The name, or
+ * NULL for a local file system. */
+const char *sqlite_shared_file_system(unsigned long type);
+
+#endif
