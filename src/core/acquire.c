@@ -14,6 +14,15 @@
 #include "core/token.h"
 #include "core/trace.h"
 
+static void count_waiter(dblock_client *client, const struct dblk_step *step, int by)
+{
+    if (step->kind != DBLK_STEP_PAUSE && step->wait_us == 0)
+        return;
+    dblk_lock_client(client);
+    client->stats.waiters += (uint32_t)by;
+    dblk_unlock_client(client);
+}
+
 static dblock_status loop(struct dblk_attempt *attempt, int *ret_is_open)
 {
     struct dblk_event event = { DBLK_EVENT_STARTED, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 };
@@ -27,7 +36,9 @@ static dblock_status loop(struct dblk_attempt *attempt, int *ret_is_open)
         step = dblk_machine_next(&attempt->machine, &event);
         if (step.kind == DBLK_STEP_END)
             break;
+        count_waiter(attempt->client, &step, 1);
         dblk_perform(attempt, &step, &event);
+        count_waiter(attempt->client, &step, -1);
     }
     *ret_is_open = step.is_open;
     return step.status;

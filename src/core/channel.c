@@ -70,7 +70,7 @@ static struct dblk_channel *borrow(dblock_client *client, int role)
         dblk_lock_client(client);
         --channel->n_locks;
         dblk_channel_lose(client, channel, NULL);
-        dblk_channel_unref(client, channel);
+        dblk_channel_unref(channel);
     }
     dblk_unlock_client(client);
     return NULL;
@@ -100,7 +100,7 @@ static void make_shared(dblock_client *client, struct dblk_channel *channel)
     /* two first tries at once: the second one's channel stays that lock's own */
     if (client->shared == NULL || client->shared->is_dead) {
         if (client->shared != NULL)
-            dblk_channel_unref(client, client->shared);
+            dblk_channel_unref(client->shared);
         client->shared = channel;
         ++channel->n_refs;
     }
@@ -141,7 +141,7 @@ void dblk_channel_put(dblock_client *client, struct dblk_channel *channel)
         return;
     dblk_lock_client(client);
     --channel->n_locks;
-    if (!channel->is_dead && !client->driver->connection.is_alive(channel->link->connection))
+    if (!channel->is_dead && !dblk_channel_is_alive(client, channel))
         dblk_channel_lose(client, channel, NULL);
     if (!channel->is_dead && channel->n_locks == 0) {
         channel->next_ping_us = DBLK_NEVER;
@@ -153,8 +153,25 @@ void dblk_channel_put(dblock_client *client, struct dblk_channel *channel)
         else
             dblk_channel_lose(client, channel, NULL);
     }
-    dblk_channel_unref(client, channel);
+    dblk_channel_unref(channel);
     dblk_unlock_client(client);
+}
+
+int dblk_channel_is_alive(const dblock_client *client, const struct dblk_channel *channel)
+{
+    return !channel->is_dead && channel->link != NULL &&
+        client->driver->connection.is_alive(channel->link->connection);
+}
+
+struct dblock_connection *dblk_channel_use(struct dblk_channel *channel)
+{
+    (void)pthread_mutex_lock(&channel->use);
+    return channel->link != NULL ? channel->link->connection : NULL;
+}
+
+void dblk_channel_unuse(struct dblk_channel *channel)
+{
+    (void)pthread_mutex_unlock(&channel->use);
 }
 
 void dblk_channel_lose(
@@ -182,21 +199,51 @@ void dblk_channel_lose(
         client->shared = NULL;
         --channel->n_refs;
     }
-    --channel->n_refs; /* the list's; the caller has one of its own */
+    /* the list's reference goes with it: closing may send, so the keeper does it */
+    channel->next = client->buried;
+    client->buried = channel;
+    dblk_keeper_due(client, 0);
 }
 
-/* The mutex is given up while the connection is being closed: that may send. */
-void dblk_channel_unref(dblock_client *client, struct dblk_channel *channel)
+int dblk_channel_bury(dblock_client *client, int is_last)
+{
+    struct dblk_channel **place = &client->buried;
+    struct dblk_channel *channel;
+    struct dblk_link *link;
+
+    for (; (channel = *place) != NULL; place = &channel->next)
+        if (pthread_mutex_trylock(&channel->use) == 0)
+            break;
+        else if (is_last) {
+            /* at work until its deadline at most; both mutexes in their order */
+            ++channel->n_refs;
+            dblk_unlock_client(client);
+            (void)pthread_mutex_lock(&channel->use);
+            dblk_lock_client(client);
+            --channel->n_refs;
+            break;
+        }
+    if (channel == NULL)
+        return 0;
+    for (place = &client->buried; *place != channel; place = &(*place)->next)
+        ;
+    *place = channel->next;
+    link = channel->link;
+    channel->link = NULL;
+    (void)pthread_mutex_unlock(&channel->use);
+    dblk_unlock_client(client);
+    dblk_link_close(client, link, DBLOCK_CLOSE_ABORT);
+    dblk_lock_client(client);
+    dblk_channel_unref(channel);
+    return 1;
+}
+
+void dblk_channel_unref(struct dblk_channel *channel)
 {
     if (--channel->n_refs > 0)
         return;
-    dblk_unlock_client(client);
-    dblk_link_close(client, channel->link,
-        client->driver->connection.is_alive(channel->link->connection) ? DBLOCK_CLOSE_POLITE
-                                                                       : DBLOCK_CLOSE_ABORT);
     (void)pthread_mutex_destroy(&channel->use);
     dblk_release(channel);
-    dblk_lock_client(client);
 }
 
 void dblk_channel_proved(dblock_client *client, struct dblk_channel *channel, uint64_t sent_us)
@@ -226,10 +273,9 @@ void dblk_channels_close(dblock_client *client, int how)
         return;
     }
     dblk_lock_client(client);
-    while ((channel = client->channels) != NULL) {
-        ++channel->n_refs;
-        dblk_channel_lose(client, channel, NULL);
-        dblk_channel_unref(client, channel);
-    }
+    while (client->channels != NULL)
+        dblk_channel_lose(client, client->channels, NULL);
+    while (dblk_channel_bury(client, 1))
+        continue;
     dblk_unlock_client(client);
 }

@@ -9,7 +9,7 @@
 #include "core/client.h"
 
 struct dblk_channel {
-    struct dblk_link *link;
+    struct dblk_link *link; /* NULL once closed; both mutexes to change it, either to read it */
     int role;
     uint64_t id;         /* never reused: names it in the keeper's epoll set */
     pthread_mutex_t use; /* I/O on the link; taken before the client's mutex */
@@ -32,10 +32,19 @@ dblock_status dblk_channel_get(dblock_client *client, int strategy, int is_waiti
 /* After an attempt without a grant, or after the release of one. Takes NULL. */
 void dblk_channel_put(dblock_client *client, struct dblk_channel *channel);
 
-/* The client's mutex held: out of the list, and all that it holds is lost. */
+/* The client's mutex held: what it holds is lost, and its connection is going to be closed. */
 void dblk_channel_lose(
     dblock_client *client, struct dblk_channel *channel, const struct dblock_error *error);
-void dblk_channel_unref(dblock_client *client, struct dblk_channel *channel);
+void dblk_channel_unref(struct dblk_channel *channel);
+int dblk_channel_is_alive(const dblock_client *client, const struct dblk_channel *channel);
+
+/* Closes the connection of one dead channel; the client's mutex held, but not meanwhile. 0: there
+ * was none. A channel at whose connection a thread is at work comes later, unless `is_last`. */
+int dblk_channel_bury(dblock_client *client, int is_last);
+
+/* For I/O on a channel: its `use` is taken and a live connection returned, or NULL. */
+struct dblock_connection *dblk_channel_use(struct dblk_channel *channel);
+void dblk_channel_unuse(struct dblk_channel *channel);
 
 /* It proved itself by an answer to a request sent then. */
 void dblk_channel_proved(dblock_client *client, struct dblk_channel *channel, uint64_t sent_us);

@@ -126,10 +126,13 @@ static void free_client(dblock_client *client)
     close_descriptor(client->events.fd);
     close_descriptor(client->keeper.wake_fd);
     close_descriptor(client->keeper.epoll_fd);
-    (void)pthread_cond_destroy(&client->keeper.work);
-    (void)pthread_cond_destroy(&client->changed);
-    (void)pthread_mutex_destroy(&client->control_use);
-    (void)pthread_mutex_destroy(&client->mutex);
+    /* in a child after fork they still count threads that exist in the parent alone */
+    if (!dblk_is_forked(client)) {
+        (void)pthread_cond_destroy(&client->keeper.work);
+        (void)pthread_cond_destroy(&client->changed);
+        (void)pthread_mutex_destroy(&client->control_use);
+        (void)pthread_mutex_destroy(&client->mutex);
+    }
     dblk_release(client);
 }
 

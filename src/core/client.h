@@ -40,7 +40,8 @@ struct dblock_client {
     struct dblk_link *idle;   /* ROLE_SHORT, most recently used first */
     unsigned n_short;         /* opened, lent or idle */
     unsigned n_connections;   /* of all roles */
-    struct dblk_channel *channels; /* all, in use or idle */
+    struct dblk_channel *channels; /* all that are alive, in use or idle */
+    struct dblk_channel *buried;   /* dead ones whose connection is still to be closed */
     struct dblk_channel *shared;   /* the advisory channel of all tries */
     uint64_t next_channel_id;
     struct dblk_session *sessions; /* alive, or beginning, or over but still named by a lock */

@@ -62,23 +62,26 @@ static dblock_status confirm_connection(
     const struct dblock_driver_session_lock *locks =
         lock->strategy->id == DBLOCK_ROW ? &client->driver->row : &client->driver->advisory;
     struct dblock_call call;
+    struct dblock_connection *connection;
     struct dblock_answer answer;
     uint64_t sent_us;
     dblock_status status;
 
     memset(&answer, 0, sizeof answer);
-    (void)pthread_mutex_lock(&channel->use);
+    connection = dblk_channel_use(channel);
     sent_us = dblk_now_us();
     call.deadline_us = dblk_later(sent_us, client->settings.io_us);
     call.cancel_fd = client->stop_fd;
-    status = locks->prove(channel->link->connection, &call, &lock->subject, &answer, error);
-    (void)pthread_mutex_unlock(&channel->use);
+    status = DBLOCK_OK;
+    if (connection != NULL)
+        status = locks->prove(connection, &call, &lock->subject, &answer, error);
+    dblk_channel_unuse(channel);
     dblk_lock_client(client);
     if (status == DBLOCK_OK && answer.outcome == DBLOCK_ANSWER_YES)
         dblk_channel_proved(client, channel, sent_us);
     else if (status == DBLOCK_OK)
         dblk_lock_lose(lock, DBLOCK_CAUSE_CONNECTION, NULL);
-    else if (!client->driver->connection.is_alive(channel->link->connection)) {
+    else if (!dblk_channel_is_alive(client, channel)) {
         dblk_channel_lose(client, channel, error);
         status = DBLOCK_OK;
     }

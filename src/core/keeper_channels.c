@@ -26,10 +26,10 @@ int dblk_keeper_ping(dblock_client *client, uint64_t now_us, uint64_t limit_us)
     if (pthread_mutex_trylock(&channel->use) != 0) {
         /* its owner is at work with it and sees its state by that: look again a little later */
         channel->next_ping_us = dblk_later(now_us, client->settings.ttl_us / 32 + 1000);
-        dblk_channel_unref(client, channel);
+        dblk_channel_unref(channel);
         return 1;
     }
-    dblk_unlock_client(client);
+    dblk_unlock_client(client); /* in the list while `use` was taken: its link is there */
 
     memset(&answer, 0, sizeof answer);
     memset(&error, 0, sizeof error);
@@ -44,11 +44,11 @@ int dblk_keeper_ping(dblock_client *client, uint64_t now_us, uint64_t limit_us)
         dblk_channel_proved(client, channel, sent_us);
     else if (status == DBLOCK_OK && answer.outcome == DBLOCK_ANSWER_NO)
         dblk_channel_lose(client, channel, NULL);
-    else if (!client->driver->connection.is_alive(channel->link->connection) ||
+    else if (!dblk_channel_is_alive(client, channel) ||
         dblk_now_us() >= atomic_load(&channel->deadline_us))
         dblk_channel_lose(client, channel, &error);
     else
         channel->next_ping_us = dblk_later(dblk_now_us(), client->settings.ttl_us / 32 + 1000);
-    dblk_channel_unref(client, channel);
+    dblk_channel_unref(channel);
     return 1;
 }

@@ -56,11 +56,12 @@ static dblock_status drop_channel(dblock_client *client, dblock_lock *lock, uint
     const struct dblock_driver_session_lock *locks = lock->strategy->id == DBLOCK_ROW
         ? &client->driver->row
         : &client->driver->advisory;
-    dblock_status status;
+    struct dblock_connection *connection = dblk_channel_use(lock->channel);
+    dblock_status status = DBLOCK_E_CONNECTION;
 
-    (void)pthread_mutex_lock(&lock->channel->use);
-    status = locks->drop(lock->channel->link->connection, &call, &lock->subject, answer, error);
-    (void)pthread_mutex_unlock(&lock->channel->use);
+    if (connection != NULL)
+        status = locks->drop(connection, &call, &lock->subject, answer, error);
+    dblk_channel_unuse(lock->channel);
     return status;
 }
 

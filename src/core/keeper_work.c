@@ -37,6 +37,7 @@ uint64_t dblk_keeper_deadlines(dblock_client *client, uint64_t now_us)
     struct dblk_channel *channel;
     dblock_lock *lock;
     uint64_t next_us = DBLK_NEVER;
+    uint64_t deadline_us;
 
     for (; session != NULL; session = session->next)
         if (session->state == DBLK_SESSION_ALIVE) {
@@ -45,13 +46,19 @@ uint64_t dblk_keeper_deadlines(dblock_client *client, uint64_t now_us)
             else
                 next_us = dblk_sooner(next_us, session->beat.deadline_us);
         }
-    for (channel = client->channels; channel != NULL; channel = channel->next)
-        if (channel->n_locks > 0 && now_us >= atomic_load(&channel->deadline_us))
-            channel->is_suspect = 1; /* its locks are lost below, by the same deadline */
+    for (channel = client->channels; channel != NULL;) {
+        struct dblk_channel *next = channel->next;
+
+        deadline_us = atomic_load(&channel->deadline_us);
+        /* whatever it answers later: those who were told cannot be untold */
+        if (channel->n_locks > 0 && deadline_us != 0 && now_us >= deadline_us)
+            dblk_channel_lose(client, channel, NULL);
+        channel = next;
+    }
     for (lock = client->held.first; lock != NULL;) {
         dblock_lock *next = lock->next;
-        uint64_t deadline_us = dblk_lock_deadline(lock);
 
+        deadline_us = dblk_lock_deadline(lock);
         if (now_us >= deadline_us)
             dblk_lock_lose(lock, DBLOCK_CAUSE_DEADLINE, NULL);
         else
@@ -66,7 +73,7 @@ int dblk_keeper_step(dblock_client *client)
     uint64_t now_us = dblk_now_us();
     uint64_t limit_us = dblk_later(now_us, client->settings.io_us);
 
-    return dblk_keeper_beat(client, now_us, limit_us) ||
+    return dblk_keeper_beat(client, now_us, limit_us) || dblk_channel_bury(client, 0) ||
         dblk_keeper_ping(client, now_us, limit_us) ||
         dblk_keeper_read_back(client, now_us, limit_us) ||
         dblk_keeper_give_back(client, now_us, limit_us) ||
@@ -80,6 +87,9 @@ uint64_t dblk_keeper_next(dblock_client *client)
     dblock_lock *lock = client->orphans.first;
     uint64_t next_us = DBLK_NEVER;
     int has_sessions = session != NULL;
+
+    if (client->buried != NULL) /* somebody is at work with it: soon */
+        next_us = dblk_now_us() + 5000;
 
     for (; session != NULL; session = session->next)
         if (session->state == DBLK_SESSION_ALIVE)

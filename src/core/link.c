@@ -133,6 +133,14 @@ dblock_status dblk_link_lend(dblock_client *client, uint64_t deadline_us, int ca
             return status;
         }
         dblk_client_wait(client, deadline_us);
+        if (cancel_fd >= 0) {
+            struct pollfd cancel = { cancel_fd, POLLIN, 0 };
+
+            if (poll(&cancel, 1, 0) > 0 && !atomic_load(&client->is_closing)) {
+                dblk_unlock_client(client);
+                return DBLOCK_CANCELLED;
+            }
+        }
     }
     ++client->n_short;
     dblk_unlock_client(client);

@@ -259,6 +259,31 @@ static void seed(struct dblk_attempt *attempt, struct dblk_event *event)
         set_answered(&answer, event);
 }
 
+/* A grant that came after a long wait, or was seen late, says little: the server may have ended
+ * the connection again since (an idle limit, while this process stood still). So it is asked. */
+static dblock_status prove_late(
+    struct dblk_attempt *attempt, struct dblock_connection *connection, uint64_t *ret_proved_us)
+{
+    dblock_client *client = attempt->client;
+    struct dblock_call call;
+    struct dblock_answer answer;
+    uint64_t now_us = dblk_now_us();
+    dblock_status status;
+
+    if (now_us - attempt->sent_us <= client->settings.ttl_us / 8)
+        return DBLOCK_OK;
+    memset(&answer, 0, sizeof answer);
+    call.deadline_us = dblk_later(now_us, client->settings.io_us);
+    call.cancel_fd = -1;
+    *ret_proved_us = now_us;
+    status = find_session_lock(attempt)->prove(
+        connection, &call, &attempt->lock->subject, &answer, &attempt->error);
+    if (status == DBLOCK_OK && answer.outcome != DBLOCK_ANSWER_YES)
+        status = dblock_error_set(&attempt->error, DBLOCK_E_CONNECTION, NULL,
+            "lock \"%s\" was granted and lost again", attempt->lock->subject.name);
+    return status;
+}
+
 static void take_in_connection(
     struct dblk_attempt *attempt, uint64_t wait_us, struct dblk_event *event)
 {
@@ -266,9 +291,11 @@ static void take_in_connection(
     dblock_lock *lock = attempt->lock;
     struct dblock_grant *holder = attempt->wish->busy != NULL ? &attempt->holder : NULL;
     struct dblk_channel *channel = NULL;
+    struct dblock_connection *connection;
     struct dblock_call call;
     struct dblock_answer answer;
     struct dblock_take take;
+    uint64_t proved_us;
     int is_reused;
     dblock_status status;
 
@@ -284,23 +311,27 @@ static void take_in_connection(
         set_failed(attempt, status, 0, event);
         return;
     }
-    is_reused = channel->link->is_reused;
     memset(&answer, 0, sizeof answer);
-    (void)pthread_mutex_lock(&channel->use);
+    connection = dblk_channel_use(channel);
+    is_reused = channel->link == NULL || channel->link->is_reused;
     attempt->sent_us = dblk_now_us();
     call.deadline_us =
         dblk_later(dblk_later(attempt->sent_us, wait_us), client->settings.io_us);
     attempt->not_after_us = INT64_MAX; /* it lives in the connection: nothing comes later */
     fill_take(attempt, wait_us, &take);
-    status = find_session_lock(attempt)->take(
-        channel->link->connection, &call, &take, holder, &answer, &attempt->error);
-    (void)pthread_mutex_unlock(&channel->use);
+    status = connection == NULL
+        ? dblock_error_set(
+              &attempt->error, DBLOCK_E_CONNECTION, NULL, "the connection was lost meanwhile")
+        : find_session_lock(attempt)->take(
+              connection, &call, &take, holder, &answer, &attempt->error);
+    proved_us = attempt->sent_us;
+    if (status == DBLOCK_OK && answer.outcome == DBLOCK_ANSWER_YES)
+        status = prove_late(attempt, connection, &proved_us);
+    dblk_channel_unuse(channel);
     event->now_us = dblk_now_us();
     if (status == DBLOCK_OK && answer.outcome == DBLOCK_ANSWER_YES) {
-        /* The connection was alive when it answered: belief is counted from before a wait that
-         * may have been long only if nothing since proves it. The answer does. */
         dblk_lock_client(client);
-        dblk_channel_proved(client, channel, wait_us > 0 ? event->now_us : attempt->sent_us);
+        dblk_channel_proved(client, channel, proved_us);
         dblk_unlock_client(client);
         lock->channel = channel;
         lock->taken_us = attempt->sent_us;

@@ -41,15 +41,18 @@ static dblock_status release_connection(
     const struct dblock_driver_session_lock *locks =
         lock->strategy->id == DBLOCK_ROW ? &client->driver->row : &client->driver->advisory;
     struct dblock_call call;
+    struct dblock_connection *connection;
     struct dblock_answer answer;
     dblock_status status;
 
     memset(&answer, 0, sizeof answer);
-    (void)pthread_mutex_lock(&channel->use);
+    connection = dblk_channel_use(channel);
     call.deadline_us = dblk_later(dblk_now_us(), client->settings.io_us);
     call.cancel_fd = -1;
-    status = locks->drop(channel->link->connection, &call, &lock->subject, &answer, error);
-    (void)pthread_mutex_unlock(&channel->use);
+    status = DBLOCK_OK;
+    if (connection != NULL) /* else it has died meanwhile: answer.outcome is not YES */
+        status = locks->drop(connection, &call, &lock->subject, &answer, error);
+    dblk_channel_unuse(channel);
     if (status == DBLOCK_OK)
         return answer.outcome == DBLOCK_ANSWER_YES ? DBLOCK_OK : DBLOCK_LOST;
     /* not to be trusted any more; closing it ends what it may still hold */

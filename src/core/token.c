@@ -55,12 +55,13 @@ static dblock_status draw_on_control(dblock_client *client, const dblock_lock *l
     return status;
 }
 
-static dblock_status draw_row(dblock_client *client, dblock_lock *lock, int64_t *ret_token,
-    struct dblock_error *error)
+static dblock_status draw_row(dblock_client *client, dblock_lock *lock,
+    struct dblk_channel *channel, int64_t *ret_token, struct dblock_error *error)
 {
     struct dblock_call call = { dblk_later(dblk_now_us(), client->settings.io_us),
         client->stop_fd };
     struct dblock_answer drawn, proof;
+    struct dblock_connection *connection;
     uint64_t sent_us;
     dblock_status status;
 
@@ -74,49 +75,50 @@ static dblock_status draw_row(dblock_client *client, dblock_lock *lock, int64_t 
     }
     if (status != DBLOCK_OK)
         return status;
-    (void)pthread_mutex_lock(&lock->channel->use);
+    connection = dblk_channel_use(channel);
     sent_us = dblk_now_us();
-    status = client->driver->row.prove(
-        lock->channel->link->connection, &call, &lock->subject, &proof, error);
-    (void)pthread_mutex_unlock(&lock->channel->use);
+    if (connection != NULL)
+        status = client->driver->row.prove(connection, &call, &lock->subject, &proof, error);
+    dblk_channel_unuse(channel);
     dblk_lock_client(client);
     if (status == DBLOCK_OK && proof.outcome == DBLOCK_ANSWER_YES) {
-        dblk_channel_proved(client, lock->channel, sent_us);
+        dblk_channel_proved(client, channel, sent_us);
         *ret_token = drawn.token;
-    } else if (status == DBLOCK_OK ||
-        !client->driver->connection.is_alive(lock->channel->link->connection)) {
-        dblk_channel_lose(client, lock->channel, status < 0 ? error : NULL);
+    } else if (status == DBLOCK_OK || !dblk_channel_is_alive(client, channel)) {
+        dblk_channel_lose(client, channel, status < 0 ? error : NULL);
         status = DBLOCK_LOST;
     }
     dblk_unlock_client(client);
     return status;
 }
 
-static dblock_status draw_advisory(dblock_client *client, dblock_lock *lock, int64_t *ret_token,
-    struct dblock_error *error)
+static dblock_status draw_advisory(dblock_client *client, dblock_lock *lock,
+    struct dblk_channel *channel, int64_t *ret_token, struct dblock_error *error)
 {
     struct dblock_call call = { dblk_later(dblk_now_us(), client->settings.io_us),
         client->stop_fd };
     struct dblock_answer drawn;
+    struct dblock_connection *connection = dblk_channel_use(channel);
     uint64_t sent_us;
-    dblock_status status;
+    dblock_status status = DBLOCK_OK;
     int n_tries = 0;
 
-    (void)pthread_mutex_lock(&lock->channel->use);
     do {
         memset(&drawn, 0, sizeof drawn);
         sent_us = dblk_now_us();
-        status = client->driver->advisory.draw(
-            lock->channel->link->connection, &call, &lock->subject, &drawn, error);
+        drawn.outcome = DBLOCK_ANSWER_NO;
+        if (connection != NULL)
+            status = client->driver->advisory.draw(
+                connection, &call, &lock->subject, &drawn, error);
     } while (status == DBLOCK_OK && drawn.outcome == DBLOCK_ANSWER_AGAIN && ++n_tries < 20);
-    (void)pthread_mutex_unlock(&lock->channel->use);
+    dblk_channel_unuse(channel);
     dblk_lock_client(client);
     if (status == DBLOCK_OK && drawn.outcome == DBLOCK_ANSWER_YES) {
-        dblk_channel_proved(client, lock->channel, sent_us);
+        dblk_channel_proved(client, channel, sent_us);
         *ret_token = drawn.token;
-    } else if (!client->driver->connection.is_alive(lock->channel->link->connection) ||
+    } else if (!dblk_channel_is_alive(client, channel) ||
         (status == DBLOCK_OK && drawn.outcome == DBLOCK_ANSWER_NO)) {
-        dblk_channel_lose(client, lock->channel, status < 0 ? error : NULL);
+        dblk_channel_lose(client, channel, status < 0 ? error : NULL);
         status = DBLOCK_LOST;
     } else if (status == DBLOCK_OK) {
         status = dblock_error_set(error, DBLOCK_E_DATABASE, "try again",
@@ -148,8 +150,9 @@ dblock_status dblk_token_get(dblock_lock *lock, int64_t *ret_token, struct dbloc
     }
     if (channel == NULL)
         return answer_gone(lock);
-    status = lock->strategy->id == DBLOCK_ROW ? draw_row(client, lock, &token, error)
-                                              : draw_advisory(client, lock, &token, error);
+    status = lock->strategy->id == DBLOCK_ROW
+        ? draw_row(client, lock, channel, &token, error)
+        : draw_advisory(client, lock, channel, &token, error);
     dblk_lock_client(client);
     if (status == DBLOCK_OK) {
         /* two threads at once: both numbers are good, the first one stays */
