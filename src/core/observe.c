@@ -13,6 +13,7 @@ struct page_request {
     struct dblock_page page;
     struct dblock_grant *grants; /* PAGE_SIZE */
     size_t n_grants;
+    char after[DBLOCK_NAME_MAX + 1]; /* where the next page begins */
 };
 
 static int keep_grant(const struct dblock_grant *grant, void *context)
@@ -41,7 +42,6 @@ static dblock_status list_strategy(dblock_client *client, struct page_request *r
     uint64_t *left, dblock_grant_fn fn, void *context, int *ret_stopped,
     struct dblock_error *error)
 {
-    char after[DBLOCK_NAME_MAX + 1];
     struct dblk_short_result result;
     dblock_status status;
     size_t i;
@@ -59,8 +59,9 @@ static dblock_status list_strategy(dblock_client *client, struct page_request *r
             *ret_stopped = fn(&request->grants[i], context) != 0;
         }
         if (request->n_grants > 0) {
-            memcpy(after, request->grants[request->n_grants - 1].name, sizeof after);
-            request->page.after = after;
+            memcpy(request->after, request->grants[request->n_grants - 1].name,
+                sizeof request->after);
+            request->page.after = request->after;
         }
     } while (request->n_grants == PAGE_SIZE && request->page.name == NULL && !*ret_stopped);
     return DBLOCK_OK;
