@@ -63,10 +63,8 @@ static struct dblk_channel *borrow(dblock_client *client, int role)
         ++channel->n_refs;
         ++channel->n_locks;
         dblk_unlock_client(client);
-        if (dblk_link_is_quiet(client, channel->link)) {
-            channel->link->is_reused = 1;
+        if (dblk_link_is_quiet(client, channel->link))
             return channel;
-        }
         dblk_lock_client(client);
         --channel->n_locks;
         dblk_channel_lose(client, channel, NULL);
@@ -89,8 +87,6 @@ static struct dblk_channel *join_shared(dblock_client *client)
         channel = NULL;
     }
     dblk_unlock_client(client);
-    if (channel != NULL)
-        channel->link->is_reused = 1;
     return channel;
 }
 

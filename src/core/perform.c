@@ -327,6 +327,8 @@ static void take_in_connection(
     proved_us = attempt->sent_us;
     if (status == DBLOCK_OK && answer.outcome == DBLOCK_ANSWER_YES)
         status = prove_late(attempt, connection, &proved_us);
+    if (channel->link != NULL)
+        channel->link->is_reused = 1; /* the next use may find it stale */
     dblk_channel_unuse(channel);
     event->now_us = dblk_now_us();
     if (status == DBLOCK_OK && answer.outcome == DBLOCK_ANSWER_YES) {
