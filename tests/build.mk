@@ -16,15 +16,22 @@ upper = $(subst pgsql,PGSQL,$(subst mysql,MYSQL,$(subst sqlite,SQLITE,$(1))))
 
 # --------------------------------------------------------------------- sources
 
-test_lib_objects := $(call objects_of,tests/lib/*.c)
-program_sources = $(sort $(wildcard tests/$(1)/*_test.c tests/$(1)/simulate.c))
-programs_of = $(patsubst tests/%.c,$(test_folder)/%,$(call program_sources,$(1)))
-support_objects = $(patsubst %.c,$(BUILD)/obj/%.o, \
-    $(filter-out $(call program_sources,$(1)),$(sort $(wildcard tests/$(1)/*.c))))
+# A source that has the name of a driver in its own is left out with that driver.
+names_absent = $(strip $(foreach driver,$(filter-out $(drivers),$(all_drivers)), \
+    $(findstring $(driver),$(notdir $(1)))))
+found = $(foreach source,$(sort $(wildcard $(1))),$(if $(call names_absent,$(source)),,$(source)))
+to_objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+to_programs = $(patsubst tests/%.c,$(test_folder)/%,$(1))
+
+test_lib_objects := $(call to_objects,$(call found,tests/lib/*.c))
+program_sources = $(call found,tests/$(1)/*_test.c tests/$(1)/simulate.c)
+programs_of = $(call to_programs,$(call program_sources,$(1)))
+support_objects = $(call to_objects, \
+    $(filter-out $(call program_sources,$(1)),$(call found,tests/$(1)/*.c)))
 
 test_programs := $(foreach suite,$(suites_c),$(call programs_of,$(suite)))
-bench_programs := $(patsubst tests/%.c,$(test_folder)/%,$(sort $(wildcard tests/bench/*.c)))
-example_programs := $(patsubst tests/%.c,$(test_folder)/%,$(sort $(wildcard tests/examples/*.c)))
+bench_programs := $(call to_programs,$(call found,tests/bench/*.c))
+example_programs := $(call to_programs,$(call found,tests/examples/*.c))
 
 # ----------------------------------------------------------------- compilation
 
