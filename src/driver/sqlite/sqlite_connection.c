@@ -5,6 +5,7 @@
 
 #include "sqlite_connection.h"
 
+#include "sqlite_byte.h"
 #include "sqlite_clock.h"
 #include "sqlite_error.h"
 #include "sqlite_fork.h"
@@ -37,8 +38,8 @@ int sqlite_pause(struct dblock_connection *connection, const struct dblock_call 
 {
     uint64_t pause_us = PAUSE_SHORTEST_US + draw_random(connection) % PAUSE_SPREAD_US;
     uint64_t now_us = dblock_clock_us();
-    struct pollfd cancel = { call->cancel_fd, POLLIN, 0 };
-    struct timespec time = { 0, 0 };
+    struct pollfd cancel = {call->cancel_fd, POLLIN, 0};
+    struct timespec time = {0, 0};
 
     if (now_us >= call->deadline_us)
         return 0;
@@ -105,8 +106,8 @@ static int add_functions(struct dblock_connection *connection)
 
 /* With symbolic links resolved, as SQLite does it: by whatever name two programs come to the file,
  * they must come to the same side file. */
-static dblock_status resolve_path(struct dblock_connection *connection, int may_create,
-    struct dblock_error *reterr)
+static dblock_status resolve_path(
+    struct dblock_connection *connection, int may_create, struct dblock_error *reterr)
 {
     const char *path = connection->target->path;
     const char *slash = strrchr(path, '/');
@@ -132,12 +133,10 @@ static dblock_status resolve_path(struct dblock_connection *connection, int may_
                 "cannot create %s: there is no such folder", path);
         return reterr->status;
     }
-    folder = realloc(connection->path, strlen(connection->path) + strlen(slash) + 1);
-    if (folder == NULL)
-        return sqlite_system_error(ENOMEM, "open", path, reterr);
-    connection->path = folder;
-    strcat(folder, strcmp(folder, "/") == 0 ? slash + 1 : slash);
-    return DBLOCK_OK;
+    folder = connection->path;
+    connection->path = sqlite_join(folder, strcmp(folder, "/") == 0 ? slash + 1 : slash);
+    free(folder);
+    return connection->path != NULL ? DBLOCK_OK : sqlite_system_error(ENOMEM, "open", path, reterr);
 }
 
 static dblock_status check_file_system(const char *path, struct dblock_error *reterr)
@@ -160,8 +159,7 @@ static dblock_status check_file_system(const char *path, struct dblock_error *re
         "cannot open %s: it is on %s, where the locks of SQLite do not hold", path, kind);
 }
 
-static dblock_status check_file(
-    struct dblock_connection *connection, struct dblock_error *reterr)
+static dblock_status check_file(struct dblock_connection *connection, struct dblock_error *reterr)
 {
     const char *path = connection->path;
 
@@ -182,8 +180,8 @@ static dblock_status check_file(
         return sqlite_system_error(errno, "read", path, reterr);
     if (faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0)
         return dblock_error_set(reterr, DBLOCK_E_READ_ONLY,
-            "make the file and its folder writable for this user",
-            "cannot write %s: %s", path, strerror(errno));
+            "make the file and its folder writable for this user", "cannot write %s: %s", path,
+            strerror(errno));
     if (sqlite_fork_has_inherited(&connection->identity))
         return dblock_error_set(reterr, DBLOCK_E_UNSUPPORTED,
             "fork before the first call that needs the database, or exec after the fork",
@@ -203,8 +201,8 @@ dblock_status sqlite_connection_new(struct dblock_target *target, int role, int 
     connection->target = target;
     connection->role = role;
     connection->is_patient = 1;
-    connection->random = dblock_clock_us() ^ ((uint64_t)(uintptr_t)connection << 16) ^
-        ((uint64_t)getpid() << 40);
+    connection->random =
+        dblock_clock_us() ^ ((uint64_t)(uintptr_t)connection << 16) ^ ((uint64_t)getpid() << 40);
     connection->random |= 1;
     status = resolve_path(connection, may_create, reterr);
     if (status == DBLOCK_OK)
@@ -296,6 +294,21 @@ dblock_status sqlite_connection_check_moved(
         connection->path);
 }
 
+dblock_status sqlite_connection_side(
+    struct dblock_connection *connection, struct dblock_error *reterr)
+{
+    struct sqlite_side *side = NULL;
+    dblock_status status;
+
+    if (connection->side != NULL)
+        return DBLOCK_OK;
+    sqlite_fork_hold();
+    status = sqlite_side_open(connection->path, &side, reterr);
+    connection->side = side;
+    sqlite_fork_let_go();
+    return status;
+}
+
 dblock_status sqlite_connection_open(struct dblock_target *target, int role,
     const struct dblock_call *call, struct dblock_connection **ret_connection,
     struct dblock_answer *answer, struct dblock_error *reterr)
@@ -306,7 +319,10 @@ dblock_status sqlite_connection_open(struct dblock_target *target, int role,
     if (status != DBLOCK_OK)
         return status;
     connection->call = call;
-    status = sqlite_connection_handle(connection, 0, reterr);
+    if (role == DBLOCK_ROLE_ROW || role == DBLOCK_ROLE_ADVISORY)
+        status = sqlite_connection_side(connection, reterr); /* the handle when it is needed */
+    else
+        status = sqlite_connection_handle(connection, 0, reterr);
     connection->call = NULL;
     if (status != DBLOCK_OK) {
         sqlite_connection_close(connection, DBLOCK_CLOSE_ABORT);
@@ -335,6 +351,8 @@ void sqlite_connection_close(struct dblock_connection *connection, int how)
     for (i = 0; i < N_STATEMENTS; ++i)
         (void)sqlite3_finalize(connection->statements[i]);
     (void)sqlite3_close(connection->handle);
+    sqlite_slot_list_free(&connection->slots);
+    free(connection->held);
     free(connection->path);
     free(connection);
 }
@@ -357,6 +375,8 @@ dblock_status sqlite_connection_ping(struct dblock_connection *connection,
     int has_row = 0;
     dblock_status status;
 
+    if (connection->role == DBLOCK_ROLE_ROW || connection->role == DBLOCK_ROLE_ADVISORY)
+        return sqlite_byte_ping(connection, answer);
     connection->moved_us = 0;
     status = sqlite_step_begin(connection, call, "ping", NULL, reterr);
     if (status == DBLOCK_OK)

@@ -4,12 +4,11 @@
 #ifndef DBLK_SQLITE_CONNECTION_H
 #define DBLK_SQLITE_CONNECTION_H
 
+#include "sqlite_slot.h"
 #include "sqlite_target.h"
 
 #include <sqlite3.h>
 #include <sys/stat.h>
-
-struct sqlite_side;
 
 /* In the order of the table in sqlite_statement.c. Insert's are lease's plus an offset. */
 enum {
@@ -45,27 +44,36 @@ enum {
 
 #define N_NOTES 2
 
+/* A byte of the side file that a connection holds. */
+struct held_byte {
+    int64_t offset;
+    int64_t slot; /* -1: none to be had */
+};
+
 struct dblock_connection {
     struct dblock_target *target;
     int role;
     char *path;      /* the file itself, without symbolic links: the side file is beside it */
     sqlite3 *handle; /* NULL: not needed yet (row, advisory) */
     sqlite3_stmt *statements[N_STATEMENTS];
-    struct sqlite_side *side; /* row, advisory; else NULL */
+    struct sqlite_side *side; /* row, advisory, or once a listing wanted it; else NULL */
+    struct slot_list slots;
+    struct held_byte *held; /* ascending by offset */
+    size_t n_held, held_capacity;
 
     /* of the step that runs */
     const struct dblock_call *call;
-    const char *action; /* "take lease", for messages */
-    const char *name;   /* of the lock, or NULL */
-    int64_t clock_us;   /* what dblock_now_us() said; 0: not asked yet */
+    const char *action;     /* "take lease", for messages */
+    const char *name;       /* of the lock, or NULL */
+    int64_t clock_us;       /* what dblock_now_us() said; 0: not asked yet */
     int64_t notes[N_NOTES]; /* what dblock_note() was told */
-    int is_patient;     /* 0: do not wait for the write lock */
-    int is_cancelled;   /* the wait for it was cancelled */
+    int is_patient;         /* 0: do not wait for the write lock */
+    int is_cancelled;       /* the wait for it was cancelled */
 
-    int expects_busy;   /* the last take found a holder: look before the next one */
-    int is_broken;      /* of no use any more */
-    uint64_t moved_us;  /* CLOCK_BOOTTIME: look again then whether the file was replaced */
-    uint64_t random;    /* of the pauses; not for secrets */
+    int expects_busy;  /* the last take found a holder: look before the next one */
+    int is_broken;     /* of no use any more */
+    uint64_t moved_us; /* CLOCK_BOOTTIME: look again then whether the file was replaced */
+    uint64_t random;   /* of the pauses; not for secrets */
 
     struct stat identity; /* st_dev and st_ino of the file when it was opened */
     struct dblock_connection *next, *previous; /* all of this process; see sqlite_fork.h */
@@ -88,6 +96,9 @@ dblock_status sqlite_connection_handle(
 /* Whether the path now leads to another file than the one that is open. Then the connection is
  * broken: what it writes nobody else will ever see. Asks the file system at most every 50 ms. */
 dblock_status sqlite_connection_check_moved(
+    struct dblock_connection *connection, struct dblock_error *reterr);
+/* Opens the side file if it is not open yet. */
+dblock_status sqlite_connection_side(
     struct dblock_connection *connection, struct dblock_error *reterr);
 /* A half-made connection for install: no file need be there yet. */
 dblock_status sqlite_connection_new(struct dblock_target *target, int role, int may_create,

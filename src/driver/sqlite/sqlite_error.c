@@ -18,29 +18,28 @@ static const struct code_entry {
     int flags;
     const char *hint;
 } codes[] = {
-    { SQLITE_BUSY, SQLITE_STEP_AGAIN, 0, NULL },
-    { SQLITE_LOCKED, SQLITE_STEP_AGAIN, 0, NULL },
-    { SQLITE_PROTOCOL, SQLITE_STEP_AGAIN, 0, NULL }, /* lost a race for the log's own locks */
-    { SQLITE_READONLY_DBMOVED, DBLOCK_E_CONNECTION, IS_BROKEN, NULL },
-    { SQLITE_READONLY, DBLOCK_E_READ_ONLY, 0,
-        "make the file and its folder writable for this user" },
-    { SQLITE_PERM, DBLOCK_E_PERMISSION, 0, "let this user read and write the file and its folder" },
-    { SQLITE_AUTH, DBLOCK_E_PERMISSION, 0, NULL },
-    { SQLITE_CANTOPEN, DBLOCK_E_PERMISSION, 0,
-        "let this user read and write the file, and make files in its folder" },
-    { SQLITE_NOTADB, DBLOCK_E_DATABASE, IS_BROKEN,
-        "give dblock a path where there is no file yet, then run: dblock init" },
-    { SQLITE_CORRUPT, DBLOCK_E_DATABASE, IS_BROKEN, "see PRAGMA integrity_check" },
-    { SQLITE_FULL, DBLOCK_E_DATABASE, IS_TRANSIENT, "make room on the disk" },
-    { SQLITE_NOMEM, DBLOCK_E_MEMORY, 0, NULL },
-    { SQLITE_IOERR_NOMEM, DBLOCK_E_MEMORY, 0, NULL },
+    {SQLITE_BUSY, SQLITE_STEP_AGAIN, 0, NULL},
+    {SQLITE_LOCKED, SQLITE_STEP_AGAIN, 0, NULL},
+    {SQLITE_PROTOCOL, SQLITE_STEP_AGAIN, 0, NULL}, /* lost a race for the log's own locks */
+    {SQLITE_READONLY_DBMOVED, DBLOCK_E_CONNECTION, IS_BROKEN, NULL},
+    {SQLITE_READONLY, DBLOCK_E_READ_ONLY, 0, "make the file and its folder writable for this user"},
+    {SQLITE_PERM, DBLOCK_E_PERMISSION, 0, "let this user read and write the file and its folder"},
+    {SQLITE_AUTH, DBLOCK_E_PERMISSION, 0, NULL},
+    {SQLITE_CANTOPEN, DBLOCK_E_PERMISSION, 0,
+        "let this user read and write the file, and make files in its folder"},
+    {SQLITE_NOTADB, DBLOCK_E_DATABASE, IS_BROKEN,
+        "give dblock a path where there is no file yet, then run: dblock init"},
+    {SQLITE_CORRUPT, DBLOCK_E_DATABASE, IS_BROKEN, "see PRAGMA integrity_check"},
+    {SQLITE_FULL, DBLOCK_E_DATABASE, IS_TRANSIENT, "make room on the disk"},
+    {SQLITE_NOMEM, DBLOCK_E_MEMORY, 0, NULL},
+    {SQLITE_IOERR_NOMEM, DBLOCK_E_MEMORY, 0, NULL},
     /* a commit that met one of these may be found in the log by the next who reads it */
-    { SQLITE_IOERR_WRITE, DBLOCK_E_UNCERTAIN, IS_BROKEN, NULL },
-    { SQLITE_IOERR_FSYNC, DBLOCK_E_UNCERTAIN, IS_BROKEN, NULL },
-    { SQLITE_IOERR_DIR_FSYNC, DBLOCK_E_UNCERTAIN, IS_BROKEN, NULL },
-    { SQLITE_IOERR_TRUNCATE, DBLOCK_E_UNCERTAIN, IS_BROKEN, NULL },
-    { SQLITE_IOERR_DELETE, DBLOCK_E_UNCERTAIN, IS_BROKEN, NULL },
-    { SQLITE_IOERR, DBLOCK_E_DATABASE, IS_BROKEN, NULL },
+    {SQLITE_IOERR_WRITE, DBLOCK_E_UNCERTAIN, IS_BROKEN, NULL},
+    {SQLITE_IOERR_FSYNC, DBLOCK_E_UNCERTAIN, IS_BROKEN, NULL},
+    {SQLITE_IOERR_DIR_FSYNC, DBLOCK_E_UNCERTAIN, IS_BROKEN, NULL},
+    {SQLITE_IOERR_TRUNCATE, DBLOCK_E_UNCERTAIN, IS_BROKEN, NULL},
+    {SQLITE_IOERR_DELETE, DBLOCK_E_UNCERTAIN, IS_BROKEN, NULL},
+    {SQLITE_IOERR, DBLOCK_E_DATABASE, IS_BROKEN, NULL},
 };
 
 static const struct code_entry *find_code(int code)
@@ -58,7 +57,7 @@ static const struct code_entry *find_code(int code)
 static int is_about_schema(const char *text)
 {
     return strncmp(text, "no such table", 13) == 0 || strncmp(text, "no such column", 14) == 0 ||
-        strstr(text, " has no column named ") != NULL;
+           strstr(text, " has no column named ") != NULL;
 }
 
 dblock_status sqlite_status_of(int code, const char *text)
@@ -125,7 +124,8 @@ dblock_status sqlite_system_error(
     default:
         break;
     }
-    (void)dblock_error_set(reterr, status, hint, "cannot %s %s: %s", attempt, path, strerror(number));
+    (void)dblock_error_set(
+        reterr, status, hint, "cannot %s %s: %s", attempt, path, strerror(number));
     dblock_error_native(reterr, number, NULL, number == EMFILE || number == ENFILE);
     return status;
 }

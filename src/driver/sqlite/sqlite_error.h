@@ -12,8 +12,8 @@ dblock_status sqlite_error(
     struct dblock_connection *connection, int code, struct dblock_error *reterr);
 
 /* An errno of a call on `path`. */
-dblock_status sqlite_system_error(int number, const char *attempt, const char *path,
-    struct dblock_error *reterr);
+dblock_status sqlite_system_error(
+    int number, const char *attempt, const char *path, struct dblock_error *reterr);
 
 /* The table by itself, for tests: the status of a code; the text decides for SQLITE_ERROR. */
 dblock_status sqlite_status_of(int code, const char *text);

@@ -69,6 +69,16 @@ void sqlite_fork_unregister(struct dblock_connection *connection)
     unlock_list();
 }
 
+void sqlite_fork_hold(void)
+{
+    lock_list();
+}
+
+void sqlite_fork_let_go(void)
+{
+    unlock_list();
+}
+
 int sqlite_fork_has_inherited(const struct stat *identity)
 {
     const struct dblock_connection *connection;

@@ -21,6 +21,9 @@
 
 void sqlite_fork_register(struct dblock_connection *connection);
 void sqlite_fork_unregister(struct dblock_connection *connection);
+/* Between the two no fork happens: a descriptor is either not open yet, or known to the handlers. */
+void sqlite_fork_hold(void);
+void sqlite_fork_let_go(void);
 /* 1: a handle of that file came with the fork, so SQLite must not open it in this process. */
 int sqlite_fork_has_inherited(const struct stat *identity);
 

@@ -31,8 +31,7 @@ static dblock_status look_at(const struct sqlite_hold *hold, struct dblock_conne
     status = sqlite_fetch(connection, statement, &has_row, reterr);
     if (!has_row)
         return status;
-    finding->judgement =
-        sqlite_grant_judge(statement, 1, connection->clock_us, &finding->end_us);
+    finding->judgement = sqlite_grant_judge(statement, 1, connection->clock_us, &finding->end_us);
     if (finding->judgement == GRANT_EXPIRED &&
         sqlite3_column_bytes(statement, 1 + GRANT_SESSION) == DBLOCK_ID_SIZE)
         memcpy(finding->session, sqlite3_column_blob(statement, 1 + GRANT_SESSION),
@@ -89,10 +88,9 @@ static dblock_status attempt(const struct sqlite_hold *hold, struct dblock_conne
 
 /* Ends the expired session and takes the name, or neither. If it turns out that the session was
  * renewed meanwhile the attempt fails by itself: the row still names a session that is there. */
-static dblock_status take_over(const struct sqlite_hold *hold,
-    struct dblock_connection *connection, const struct dblock_take *take,
-    const unsigned char *session, int32_t *ret_outcome, struct dblock_answer *answer,
-    struct dblock_error *reterr)
+static dblock_status take_over(const struct sqlite_hold *hold, struct dblock_connection *connection,
+    const struct dblock_take *take, const unsigned char *session, int32_t *ret_outcome,
+    struct dblock_answer *answer, struct dblock_error *reterr)
 {
     sqlite3_stmt *statement = NULL;
     dblock_status status = sqlite_begin(connection, reterr);
@@ -115,10 +113,9 @@ static dblock_status take_over(const struct sqlite_hold *hold,
  * one statement then, and a held one is not kept waiting by other writers. If it did not get the
  * name, or the last take here found a holder, a read comes first, which needs no lock at all, and
  * only a name that it finds free is worth waiting for the write lock. */
-dblock_status sqlite_hold_take(const struct sqlite_hold *hold,
-    struct dblock_connection *connection, const struct dblock_call *call,
-    const struct dblock_take *take, struct dblock_grant *holder, struct dblock_answer *answer,
-    struct dblock_error *reterr)
+dblock_status sqlite_hold_take(const struct sqlite_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_take *take, struct dblock_grant *holder,
+    struct dblock_answer *answer, struct dblock_error *reterr)
 {
     struct finding finding;
     int32_t outcome = DBLOCK_ANSWER_AGAIN;
@@ -143,8 +140,7 @@ dblock_status sqlite_hold_take(const struct sqlite_hold *hold,
         outcome = DBLOCK_ANSWER_BUSY;
         answer->remaining_us = (uint64_t)(finding.end_us - connection->clock_us);
     } else if (finding.judgement == GRANT_EXPIRED) {
-        status = take_over(
-            hold, connection, take, finding.session, &outcome, answer, reterr);
+        status = take_over(hold, connection, take, finding.session, &outcome, answer, reterr);
     } else if (outcome == DBLOCK_ANSWER_AGAIN) {
         status = attempt(hold, connection, take, &outcome, answer, reterr);
     }
@@ -176,10 +172,10 @@ static dblock_status change_grant(struct dblock_connection *connection,
     return sqlite_step_end(connection, status, answer);
 }
 
-dblock_status sqlite_hold_drop(const struct sqlite_hold *hold,
-    struct dblock_connection *connection, const struct dblock_call *call,
-    const struct dblock_subject *subject, const unsigned char *owner, uint64_t keep_us,
-    struct dblock_answer *answer, struct dblock_error *reterr)
+dblock_status sqlite_hold_drop(const struct sqlite_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    const unsigned char *owner, uint64_t keep_us, struct dblock_answer *answer,
+    struct dblock_error *reterr)
 {
     return change_grant(connection, call, keep_us > 0 ? hold->extend : hold->drop,
         hold->drop_action, subject, owner, keep_us, keep_us > 0, answer, reterr);
@@ -190,16 +186,15 @@ dblock_status sqlite_hold_extend(const struct sqlite_hold *hold,
     const struct dblock_subject *subject, const unsigned char *owner, uint64_t ttl_us,
     struct dblock_answer *answer, struct dblock_error *reterr)
 {
-    return change_grant(connection, call, hold->extend, hold->extend_action, subject, owner,
-        ttl_us, 1, answer, reterr);
+    return change_grant(connection, call, hold->extend, hold->extend_action, subject, owner, ttl_us,
+        1, answer, reterr);
 }
 
-dblock_status sqlite_hold_look(const struct sqlite_hold *hold,
-    struct dblock_connection *connection, const struct dblock_call *call,
-    const struct dblock_subject *subject, struct dblock_grant *grant,
-    struct dblock_answer *answer, struct dblock_error *reterr)
+dblock_status sqlite_hold_look(const struct sqlite_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    struct dblock_grant *grant, struct dblock_answer *answer, struct dblock_error *reterr)
 {
-    struct finding finding = { GRANT_FREE, 0, { 0 } };
+    struct finding finding = {GRANT_FREE, 0, {0}};
     dblock_status status =
         sqlite_step_begin(connection, call, hold->look_action, subject->name, reterr);
 
@@ -213,9 +208,9 @@ dblock_status sqlite_hold_look(const struct sqlite_hold *hold,
     return sqlite_step_end(connection, status, answer);
 }
 
-static dblock_status end_found(const struct sqlite_hold *hold,
-    struct dblock_connection *connection, const struct dblock_subject *subject, int64_t token,
-    int32_t *ret_outcome, struct dblock_error *reterr)
+static dblock_status end_found(const struct sqlite_hold *hold, struct dblock_connection *connection,
+    const struct dblock_subject *subject, int64_t token, int32_t *ret_outcome,
+    struct dblock_error *reterr)
 {
     unsigned char session[DBLOCK_ID_SIZE];
     sqlite3_stmt *statement = NULL;
@@ -257,10 +252,9 @@ static dblock_status end_found(const struct sqlite_hold *hold,
     return sqlite_change(connection, statement, NULL, reterr);
 }
 
-dblock_status sqlite_hold_end(const struct sqlite_hold *hold,
-    struct dblock_connection *connection, const struct dblock_call *call,
-    const struct dblock_subject *subject, int64_t token, struct dblock_answer *answer,
-    struct dblock_error *reterr)
+dblock_status sqlite_hold_end(const struct sqlite_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject, int64_t token,
+    struct dblock_answer *answer, struct dblock_error *reterr)
 {
     int32_t outcome = DBLOCK_ANSWER_NO;
     dblock_status status =

@@ -15,25 +15,22 @@ struct sqlite_hold {
 extern const struct sqlite_hold sqlite_lease_hold;
 extern const struct sqlite_hold sqlite_insert_hold;
 
-dblock_status sqlite_hold_take(const struct sqlite_hold *hold,
-    struct dblock_connection *connection, const struct dblock_call *call,
-    const struct dblock_take *take, struct dblock_grant *holder, struct dblock_answer *answer,
-    struct dblock_error *reterr);
-dblock_status sqlite_hold_drop(const struct sqlite_hold *hold,
-    struct dblock_connection *connection, const struct dblock_call *call,
-    const struct dblock_subject *subject, const unsigned char *owner, uint64_t keep_us,
+dblock_status sqlite_hold_take(const struct sqlite_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_take *take, struct dblock_grant *holder,
     struct dblock_answer *answer, struct dblock_error *reterr);
+dblock_status sqlite_hold_drop(const struct sqlite_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    const unsigned char *owner, uint64_t keep_us, struct dblock_answer *answer,
+    struct dblock_error *reterr);
 dblock_status sqlite_hold_extend(const struct sqlite_hold *hold,
     struct dblock_connection *connection, const struct dblock_call *call,
     const struct dblock_subject *subject, const unsigned char *owner, uint64_t ttl_us,
     struct dblock_answer *answer, struct dblock_error *reterr);
-dblock_status sqlite_hold_look(const struct sqlite_hold *hold,
-    struct dblock_connection *connection, const struct dblock_call *call,
-    const struct dblock_subject *subject, struct dblock_grant *grant,
+dblock_status sqlite_hold_look(const struct sqlite_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    struct dblock_grant *grant, struct dblock_answer *answer, struct dblock_error *reterr);
+dblock_status sqlite_hold_end(const struct sqlite_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject, int64_t token,
     struct dblock_answer *answer, struct dblock_error *reterr);
-dblock_status sqlite_hold_end(const struct sqlite_hold *hold,
-    struct dblock_connection *connection, const struct dblock_call *call,
-    const struct dblock_subject *subject, int64_t token, struct dblock_answer *answer,
-    struct dblock_error *reterr);
 
 #endif

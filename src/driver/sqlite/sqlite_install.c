@@ -11,8 +11,8 @@
 #define SCHEMA_VERSION 1
 #define N_TRIGGERS 3
 
-static dblock_status read_number(struct dblock_connection *connection, int id, int64_t *ret_number,
-    struct dblock_error *reterr)
+static dblock_status read_number(
+    struct dblock_connection *connection, int id, int64_t *ret_number, struct dblock_error *reterr)
 {
     sqlite3_stmt *statement = NULL;
     int has_row = 0;
@@ -32,9 +32,9 @@ static dblock_status read_number(struct dblock_connection *connection, int id, i
 static dblock_status turn_log_on(struct dblock_connection *connection, struct dblock_error *reterr)
 {
     for (;;) {
-        int code = sqlite3_exec(
-            connection->handle, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
-        dblock_status status = code == SQLITE_OK ? DBLOCK_OK : sqlite_error(connection, code, reterr);
+        int code = sqlite3_exec(connection->handle, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
+        dblock_status status =
+            code == SQLITE_OK ? DBLOCK_OK : sqlite_error(connection, code, reterr);
 
         if (status != SQLITE_STEP_AGAIN)
             return status;
@@ -71,8 +71,8 @@ static dblock_status check_tables(struct dblock_connection *connection, struct d
         return status;
     if (has_row) {
         version = sqlite3_column_int64(statement, 0);
-        is_complete = sqlite3_column_int(statement, 1) == 1 &&
-            sqlite3_column_int(statement, 2) == N_TRIGGERS;
+        is_complete =
+            sqlite3_column_int(statement, 1) == 1 && sqlite3_column_int(statement, 2) == N_TRIGGERS;
         (void)sqlite3_reset(statement);
     }
     if (version > SCHEMA_VERSION)
@@ -88,7 +88,8 @@ static dblock_status check_tables(struct dblock_connection *connection, struct d
 dblock_status sqlite_connection_verify(struct dblock_connection *connection,
     const struct dblock_call *call, struct dblock_answer *answer, struct dblock_error *reterr)
 {
-    dblock_status status = sqlite_step_begin(connection, call, "verify the tables in", NULL, reterr);
+    dblock_status status =
+        sqlite_step_begin(connection, call, "verify the tables in", NULL, reterr);
 
     if (status == DBLOCK_OK)
         status = check_tables(connection, reterr);
@@ -137,6 +138,9 @@ dblock_status sqlite_install(
             "cannot create tables in %s: it stayed locked", connection->path);
         dblock_error_native(reterr, SQLITE_BUSY, NULL, 1);
     }
+    /* so that those who may lock later need no right to make files */
+    if (status == DBLOCK_OK)
+        status = sqlite_connection_side(connection, reterr);
     sqlite_connection_close(connection, DBLOCK_CLOSE_POLITE);
     return status;
 }

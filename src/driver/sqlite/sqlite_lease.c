@@ -19,16 +19,17 @@ const struct sqlite_hold sqlite_lease_hold = {
     .end_action = "break lease",
 };
 
-dblock_status sqlite_lease_take(struct dblock_connection *connection, const struct dblock_call *call,
-    const struct dblock_take *take, struct dblock_grant *holder, struct dblock_answer *answer,
-    struct dblock_error *reterr)
+dblock_status sqlite_lease_take(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_take *take, struct dblock_grant *holder,
+    struct dblock_answer *answer, struct dblock_error *reterr)
 {
     return sqlite_hold_take(&sqlite_lease_hold, connection, call, take, holder, answer, reterr);
 }
 
-dblock_status sqlite_lease_drop(struct dblock_connection *connection, const struct dblock_call *call,
-    const struct dblock_subject *subject, const unsigned char *owner, uint64_t keep_us,
-    struct dblock_answer *answer, struct dblock_error *reterr)
+dblock_status sqlite_lease_drop(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    const unsigned char *owner, uint64_t keep_us, struct dblock_answer *answer,
+    struct dblock_error *reterr)
 {
     return sqlite_hold_drop(
         &sqlite_lease_hold, connection, call, subject, owner, keep_us, answer, reterr);
@@ -43,9 +44,9 @@ dblock_status sqlite_lease_extend(struct dblock_connection *connection,
         &sqlite_lease_hold, connection, call, subject, owner, ttl_us, answer, reterr);
 }
 
-dblock_status sqlite_lease_look(struct dblock_connection *connection, const struct dblock_call *call,
-    const struct dblock_subject *subject, struct dblock_grant *grant,
-    struct dblock_answer *answer, struct dblock_error *reterr)
+dblock_status sqlite_lease_look(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    struct dblock_grant *grant, struct dblock_answer *answer, struct dblock_error *reterr)
 {
     return sqlite_hold_look(&sqlite_lease_hold, connection, call, subject, grant, answer, reterr);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* sqlite_observe.c - listing, breaking, purging. Why the statements are safe:
  * sql/observe.sql. */
+#include "sqlite_byte.h"
 #include "sqlite_clock.h"
 #include "sqlite_grant.h"
 #include "sqlite_hold.h"
@@ -26,9 +27,8 @@ static int is_on_page(const struct dblock_page *page, const char *name)
     return page->prefix == NULL || strncmp(page->prefix, name, strlen(page->prefix)) == 0;
 }
 
-static dblock_status list_rows(const struct sqlite_hold *hold,
-    struct dblock_connection *connection, const struct dblock_page *page, dblock_grant_fn fn,
-    void *context, struct dblock_error *reterr)
+static dblock_status list_rows(const struct sqlite_hold *hold, struct dblock_connection *connection,
+    const struct dblock_page *page, dblock_grant_fn fn, void *context, struct dblock_error *reterr)
 {
     sqlite3_stmt *statement = NULL;
     struct dblock_grant grant;
@@ -65,6 +65,8 @@ dblock_status sqlite_observe_list(struct dblock_connection *connection,
         status = list_rows(&sqlite_lease_hold, connection, page, fn, context, reterr);
     else if (status == DBLOCK_OK && page->strategy == DBLOCK_INSERT)
         status = list_rows(&sqlite_insert_hold, connection, page, fn, context, reterr);
+    else if (status == DBLOCK_OK)
+        status = sqlite_byte_list(connection, page, fn, context, reterr);
     answer->outcome = DBLOCK_ANSWER_YES;
     return sqlite_step_end(connection, status, answer);
 }
@@ -76,14 +78,17 @@ dblock_status sqlite_observe_end(struct dblock_connection *connection,
     if (strategy == DBLOCK_LEASE)
         return sqlite_hold_end(
             &sqlite_lease_hold, connection, call, subject, token, answer, reterr);
-    return sqlite_hold_end(&sqlite_insert_hold, connection, call, subject, token, answer, reterr);
+    if (strategy == DBLOCK_INSERT)
+        return sqlite_hold_end(
+            &sqlite_insert_hold, connection, call, subject, token, answer, reterr);
+    return sqlite_byte_end(connection, call, strategy, subject, token, answer, reterr);
 }
 
 dblock_status sqlite_observe_purge(struct dblock_connection *connection,
     const struct dblock_call *call, struct dblock_answer *answer, struct dblock_error *reterr)
 {
-    static const int ids[] = { STATEMENT_SESSION_PURGE, STATEMENT_LEASE_PURGE,
-        STATEMENT_INSERT_PURGE, STATEMENT_TOKEN_PURGE };
+    static const int ids[] = {STATEMENT_SESSION_PURGE, STATEMENT_LEASE_PURGE,
+        STATEMENT_INSERT_PURGE, STATEMENT_TOKEN_PURGE};
     int64_t before_us = sqlite_clock_us() - HOUR_US;
     dblock_status status = sqlite_step_begin(connection, call, "purge", NULL, reterr);
     size_t i;

@@ -67,8 +67,8 @@ dblock_status sqlite_session_end(struct dblock_connection *connection,
 }
 
 dblock_status sqlite_session_holds(struct dblock_connection *connection,
-    const struct dblock_call *call, const unsigned char *session, dblock_grant_fn fn,
-    void *context, struct dblock_answer *answer, struct dblock_error *reterr)
+    const struct dblock_call *call, const unsigned char *session, dblock_grant_fn fn, void *context,
+    struct dblock_answer *answer, struct dblock_error *reterr)
 {
     sqlite3_stmt *statement = NULL;
     struct dblock_grant grant;

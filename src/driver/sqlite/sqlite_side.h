@@ -3,18 +3,64 @@
  * kernel by whoever holds the name.
  *
  * Exclusion is the byte's lock and nothing else. It belongs to one open file
- * description, that is to one connection, and ends with it, also by kill -9. The
- * file's bytes only say who that is, for people. */
+ * description (F_OFD_SETLK), that is to one connection, and ends with it, also by
+ * kill -9; it neither meets the locks of SQLite nor falls when another descriptor of
+ * the file is closed. The bytes far behind the file's end have no contents: locks
+ * need none.
+ *
+ *   offset 0            which kind of file this is
+ *   4096 + 1024 * i     slot i: what the holder says of itself (sqlite_slot.h)
+ *   2^60 + i            lock: slot i belongs to a living connection
+ *   2^61 + number       lock: the row lock of the name with that number
+ *   2^62 + number       lock: the advisory lock with that number
+ *
+ * The number is the low 61 bits of sqlite_hash_name(), or of the advisory id that
+ * was given. Two names with one number would only keep each other out.
+ *
+ * The file must not be deleted while it is in use: whoever makes it anew locks in
+ * another file. So each grant is followed by a look whether the path still leads to
+ * the file that is open. */
 #ifndef DBLK_SQLITE_SIDE_H
 #define DBLK_SQLITE_SIDE_H
 
 #include <dblock/sys/driver.h>
 
-struct sqlite_side;
+#include <sys/stat.h>
 
+#define SIDE_SLOTS_AT 4096
+#define SIDE_SLOT_LOCKS ((int64_t)1 << 60)
+#define SIDE_ROW_LOCKS ((int64_t)1 << 61)
+#define SIDE_ADVISORY_LOCKS ((int64_t)1 << 62)
+
+struct sqlite_side {
+    int fd; /* -1 in a forked child */
+    char *path;
+    struct stat identity;
+};
+
+/* Opens the side file of the database at `path`, with its owner and mode if it has to be made. */
+dblock_status sqlite_side_open(
+    const char *path, struct sqlite_side **ret_side, struct dblock_error *reterr);
 /* In a forked child: closes the descriptor and nothing else. */
 void sqlite_side_abandon(struct sqlite_side *side);
 /* Closes the descriptor: all that it holds is free. Takes NULL. */
 void sqlite_side_close(struct sqlite_side *side);
+
+/* The byte of a lock. `number`: of the name, or the advisory id. */
+int64_t sqlite_side_offset(int strategy, int64_t number);
+
+/* One byte, without waiting. 0, EAGAIN (another connection has it), or another errno. */
+int sqlite_side_lock(struct sqlite_side *side, int64_t offset);
+void sqlite_side_unlock(struct sqlite_side *side, int64_t offset);
+/* Whether another connection has the byte; of a run of such bytes `*ret_end` is the first byte
+ * behind. One's own locks are not seen. */
+int sqlite_side_is_locked(struct sqlite_side *side, int64_t offset, int64_t *ret_end);
+
+/* Waits for the byte until `until_us` (CLOCK_BOOTTIME) or the cancel: 0 locked, EAGAIN the time is
+ * over, ECANCELED, or another errno. */
+int sqlite_side_wait(struct sqlite_side *side, int64_t offset, uint64_t until_us, int cancel_fd);
+
+/* Whether the path still leads to this file. */
+int sqlite_side_is_in_place(const struct sqlite_side *side);
 
 #endif

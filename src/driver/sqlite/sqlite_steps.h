@@ -19,8 +19,8 @@ dblock_status sqlite_session_end(struct dblock_connection *connection,
     const struct dblock_call *call, const unsigned char *session, struct dblock_answer *answer,
     struct dblock_error *reterr);
 dblock_status sqlite_session_holds(struct dblock_connection *connection,
-    const struct dblock_call *call, const unsigned char *session, dblock_grant_fn fn,
-    void *context, struct dblock_answer *answer, struct dblock_error *reterr);
+    const struct dblock_call *call, const unsigned char *session, dblock_grant_fn fn, void *context,
+    struct dblock_answer *answer, struct dblock_error *reterr);
 
 dblock_status sqlite_lease_take(struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_take *take, struct dblock_grant *holder,
@@ -51,6 +51,34 @@ dblock_status sqlite_insert_extend(struct dblock_connection *connection,
 dblock_status sqlite_insert_look(struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_subject *subject,
     struct dblock_grant *grant, struct dblock_answer *answer, struct dblock_error *reterr);
+
+dblock_status sqlite_row_seed(struct dblock_connection *connection, const struct dblock_call *call,
+    const struct dblock_subject *subject, struct dblock_answer *answer,
+    struct dblock_error *reterr);
+dblock_status sqlite_row_take(struct dblock_connection *connection, const struct dblock_call *call,
+    const struct dblock_take *take, struct dblock_grant *holder, struct dblock_answer *answer,
+    struct dblock_error *reterr);
+dblock_status sqlite_row_drop(struct dblock_connection *connection, const struct dblock_call *call,
+    const struct dblock_subject *subject, struct dblock_answer *answer,
+    struct dblock_error *reterr);
+dblock_status sqlite_row_prove(struct dblock_connection *connection, const struct dblock_call *call,
+    const struct dblock_subject *subject, struct dblock_answer *answer,
+    struct dblock_error *reterr);
+dblock_status sqlite_row_draw(struct dblock_connection *connection, const struct dblock_call *call,
+    const struct dblock_subject *subject, struct dblock_answer *answer,
+    struct dblock_error *reterr);
+dblock_status sqlite_advisory_take(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_take *take, struct dblock_grant *holder,
+    struct dblock_answer *answer, struct dblock_error *reterr);
+dblock_status sqlite_advisory_drop(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    struct dblock_answer *answer, struct dblock_error *reterr);
+dblock_status sqlite_advisory_prove(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    struct dblock_answer *answer, struct dblock_error *reterr);
+dblock_status sqlite_advisory_draw(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    struct dblock_answer *answer, struct dblock_error *reterr);
 
 dblock_status sqlite_observe_list(struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_page *page, dblock_grant_fn fn,

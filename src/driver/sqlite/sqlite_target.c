@@ -16,33 +16,33 @@
 #define SCHEME "sqlite:"
 #define OLDEST_VERSION 3035000 /* UPDATE and DELETE forms that the statements need */
 
-static char *copy_text(const char *text)
+char *sqlite_join(const char *first, const char *second)
 {
-    size_t size = strlen(text) + 1;
-    char *copy = malloc(size);
+    size_t first_size = strlen(first);
+    size_t second_size = strlen(second);
+    char *joined = malloc(first_size + second_size + 1);
 
-    if (copy != NULL)
-        memcpy(copy, text, size);
-    return copy;
+    if (joined == NULL)
+        return NULL;
+    memcpy(joined, first, first_size);
+    memcpy(joined + first_size, second, second_size + 1);
+    return joined;
 }
 
 /* Absolute, because a connection may be opened after the program has changed its folder. */
 static char *make_absolute(const char *path)
 {
     char folder[4096];
-    char *absolute;
+    size_t size;
 
     if (path[0] == '/')
-        return copy_text(path);
-    if (getcwd(folder, sizeof folder) == NULL)
+        return sqlite_join("", path);
+    if (getcwd(folder, sizeof folder - 1) == NULL)
         return NULL;
-    absolute = malloc(strlen(folder) + 1 + strlen(path) + 1);
-    if (absolute == NULL)
-        return NULL;
-    strcpy(absolute, folder);
-    strcat(absolute, "/");
-    strcat(absolute, path);
-    return absolute;
+    size = strlen(folder);
+    folder[size] = '/';
+    folder[size + 1] = 0;
+    return sqlite_join(folder, path);
 }
 
 static dblock_status check_library(struct dblock_error *reterr)
@@ -110,13 +110,14 @@ dblock_status sqlite_target_open(const struct dblock_target_config *config,
     target = calloc(1, sizeof *target);
     if (target != NULL) {
         target->path = make_absolute(path);
-        target->host = copy_text(config->host);
-        target->label = copy_text(config->label);
+        target->host = sqlite_join("", config->host);
+        target->label = sqlite_join("", config->label);
         target->pid = config->pid;
     }
     if (target == NULL || target->path == NULL || target->host == NULL || target->label == NULL) {
         sqlite_target_close(target);
-        return dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "no memory for the url \"%s\"", path);
+        return dblock_error_set(
+            reterr, DBLOCK_E_MEMORY, NULL, "no memory for the url \"%s\"", path);
     }
     *ret_target = target;
     return DBLOCK_OK;
@@ -136,21 +137,21 @@ static const struct file_system {
     unsigned long type;
     const char *name;
 } shared_file_systems[] = {
-    { 0x6969, "NFS" },
-    { 0xFF534D42, "CIFS" },
-    { 0xFE534D42, "SMB2" },
-    { 0x517B, "SMB" },
-    { 0x65735546, "FUSE or virtiofs" }, /* virtiofs says the same number */
-    { 0x01021997, "9p" },
-    { 0x5346414F, "AFS" },
-    { 0x6B414653, "AFS" },
-    { 0x00C36400, "Ceph" },
-    { 0x73757245, "Coda" },
-    { 0x7461636F, "OCFS2" },
-    { 0x01161970, "GFS2" },
-    { 0x0BD00BD0, "Lustre" },
-    { 0x47504653, "GPFS" },
-    { 0x786F4256, "vboxsf" },
+    {0x6969, "NFS"},
+    {0xFF534D42, "CIFS"},
+    {0xFE534D42, "SMB2"},
+    {0x517B, "SMB"},
+    {0x65735546, "FUSE or virtiofs"}, /* virtiofs says the same number */
+    {0x01021997, "9p"},
+    {0x5346414F, "AFS"},
+    {0x6B414653, "AFS"},
+    {0x00C36400, "Ceph"},
+    {0x73757245, "Coda"},
+    {0x7461636F, "OCFS2"},
+    {0x01161970, "GFS2"},
+    {0x0BD00BD0, "Lustre"},
+    {0x47504653, "GPFS"},
+    {0x786F4256, "vboxsf"},
 };
 
 const char *sqlite_shared_file_system(unsigned long type)

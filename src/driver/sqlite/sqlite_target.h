@@ -17,6 +17,9 @@ dblock_status sqlite_target_open(const struct dblock_target_config *config,
     struct dblock_target **ret_target, struct dblock_error *reterr);
 void sqlite_target_close(struct dblock_target *target);
 
+/* The two texts as one, to be freed; NULL without memory. */
+char *sqlite_join(const char *first, const char *second);
+
 /* Whether files of this kind (statfs: f_type) are shared between machines, or kept by a program
  * that may not carry locks: neither the write-ahead log nor kernel locks hold there. The name, or
  * NULL for a local file system. */

@@ -30,5 +30,7 @@ WHERE m.id = 1;
 
 -- name: ping
 -- in: nothing
--- out: the clock; reads a page of the file, so a file that is gone bad is noticed
+-- out: the clock
+-- A read, which waits for no writer. It touches a page of the file, so that one that
+-- went bad is noticed.
 SELECT dblock_now_us(), (SELECT count(*) FROM sqlite_master WHERE rowid = 1);

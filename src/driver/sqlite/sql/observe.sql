@@ -45,7 +45,8 @@ WHERE name = ?1 AND token = ?2;
 -- name: insert_end
 -- in: ?1 name (blob), ?2 token
 -- out: changed rows: 1 ended, 0 that grant is not there any more
--- As lease_end; the trigger raises the floor to the token.
+-- As lease_end. The trigger raises the floor to the token in the same statement, so
+-- the next grant's is larger although the row is gone.
 DELETE FROM dblock_insert WHERE name = ?1 AND token = ?2;
 
 -- name: session_purge
@@ -72,7 +73,8 @@ WHERE name IN (
 -- name: insert_purge
 -- in: ?1 a time (us)
 -- out: changed rows
--- As lease_purge.
+-- Rows that expired before that time, or whose session is gone; as lease_purge. What
+-- a taker of the same name finds is either the row, free, or no row and the floor.
 DELETE FROM dblock_insert
 WHERE name IN (
     SELECT l.name FROM dblock_insert AS l

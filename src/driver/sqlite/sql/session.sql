@@ -46,7 +46,8 @@ WHERE id = ?1 AND expires_at > dblock_now_us();
 -- name: session_end
 -- in: ?1 session (blob)
 -- out: changed rows: 1 ended, 0 was gone
--- All that names the session is free with this commit.
+-- All that names the session is free with this commit. Twice, or after somebody else
+-- has ended it, it changes nothing.
 DELETE FROM dblock_session WHERE id = ?1;
 
 -- name: session_end_expired
@@ -61,7 +62,8 @@ DELETE FROM dblock_session WHERE id = ?1 AND expires_at <= dblock_now_us();
 -- name: session_touch
 -- in: ?1 session (blob)
 -- out: nothing
--- Tells the holder, with its next heartbeat, that a grant of it was taken away.
+-- Tells the holder, with its next heartbeat, that a grant of it was taken away. In
+-- one transaction with the end of that grant, so it is not told too early.
 UPDATE dblock_session SET changed = changed + 1 WHERE id = ?1;
 
 -- name: session_holds

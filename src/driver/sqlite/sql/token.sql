@@ -19,4 +19,6 @@ SET token = dblock_note(0, max(t.token + 1, excluded.token)), since = excluded.s
 -- name: token_look
 -- in: ?1 strategy, ?2 name as above
 -- out: token, since
+-- A read for people: the caller compares `since` with the grant's own, as the last
+-- token may have been drawn by an earlier holder.
 SELECT token, since FROM dblock_token WHERE strategy = ?1 AND name = ?2;
