@@ -136,7 +136,8 @@ static void set_terms(const dblock_client *client, const struct dblk_wish *wish,
 {
     memset(terms, 0, sizeof *terms);
     terms->give_up_us = dblk_later(begun_us, wish->wait_us);
-    terms->io_us = client->settings.io_us;
+    /* half for the statement, half to settle it if its answer is lost: one I/O limit in all */
+    terms->io_us = client->settings.io_us / 2;
     terms->outage_us = client->settings.outage_us;
     terms->needs_session = wish->is_heartbeat;
 }

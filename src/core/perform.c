@@ -142,7 +142,7 @@ static void take_recorded(struct dblk_attempt *attempt, struct dblk_event *event
     is_reused = link->is_reused;
     memset(&answer, 0, sizeof answer);
     attempt->sent_us = dblk_now_us();
-    call.deadline_us = dblk_later(attempt->sent_us, client->settings.io_us);
+    call.deadline_us = dblk_later(attempt->sent_us, attempt->machine.terms.io_us);
     attempt->not_after_us = dblk_link_database_us(link, call.deadline_us);
     fill_take(attempt, 0, &take);
     status =

@@ -24,7 +24,7 @@ enum dblk_stage {
 
 struct dblk_terms { /* what the caller asked for; constant during an acquire */
     uint64_t give_up_us;  /* this machine's clock: the end of the wait; DBLK_NEVER for ever */
-    uint64_t io_us;       /* the I/O limit */
+    uint64_t io_us;       /* of one statement; not_after is so long after its sending */
     uint64_t outage_us;   /* how long a wait outlives an unreachable database */
     int needs_session;
 };
