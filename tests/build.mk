@@ -7,7 +7,7 @@
 suites_c := unit contract simulation fault system
 suites_sh := cli api
 SUITES ?= $(suites_c) $(suites_sh)
-TEST_JOBS ?= 2
+TEST_JOBS ?= 4
 SOAK_SECONDS ?= 600
 
 package_cmocka := cmocka
