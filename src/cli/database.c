@@ -163,7 +163,7 @@ int database_open(const struct arguments *arguments, const struct dblock_config 
             ret_database->driver, ret_database->url, config, &ret_database->client, &error);
     if (status != DBLOCK_OK) {
         /* What the URL says is configuration, wherever it was written. */
-        message_error(&error, NULL);
+        message_error(&error, arguments->command->id == COMMAND_RUN ? "not run" : NULL);
         return status == DBLOCK_E_ARGUMENT && !ret_database->is_from_option
                    ? EXIT_CODE_CONFIGURATION
                    : exit_code_of(status);
