@@ -1,0 +1,112 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# database.sh - which database is meant, who may read it where, and that a password
+# is shown to nobody. Runs beside others.
+. "$(dirname "$0")/lib/cli.sh"
+
+exits 78 'no database' "$DBLOCK" run x true
+like "$err" 'no database named' 'is said'
+like "$err" '-d local' 'and that there is a local one'
+exits 64 'a URL of no database' "$DBLOCK" run -d redis://h x true
+exits 64 'a URL that is none' "$DBLOCK" run -d nothing x true
+
+# The order: option, environment, the user's file.
+"$DBLOCK" init -q -d "sqlite:$folder/option.db"
+"$DBLOCK" init -q -d "sqlite:$folder/environment.db"
+"$DBLOCK" init -q -d "sqlite:$folder/user.db"
+mkdir -p "$folder/.config/dblock"
+echo "sqlite:$folder/user.db" > "$folder/.config/dblock/url"
+where()
+{
+    local base
+    for base in option environment user; do
+        if "$DBLOCK" show -q -d "sqlite:$folder/$base.db" x; then
+            echo "$base"
+        fi
+    done
+}
+export -f where
+export folder
+is "$("$DBLOCK" run x -- bash -c where)" user "the user's file"
+is "$(XDG_CONFIG_HOME=$folder/.config "$DBLOCK" run x -- bash -c where)" user '$XDG_CONFIG_HOME'
+is "$(DBLOCK_URL=sqlite:$folder/environment.db "$DBLOCK" run x -- bash -c where)" environment \
+    'the environment goes before it'
+is "$(DBLOCK_URL=sqlite:$folder/environment.db "$DBLOCK" run -d "sqlite:$folder/option.db" x -- \
+    bash -c where)" option 'the option goes before both'
+
+# @FILE
+printf '  sqlite:%s  \nmore\n' "$folder/option.db" > "$folder/url"
+is "$("$DBLOCK" run -d "@$folder/url" x -- bash -c where)" option '@FILE'
+is "$(DBLOCK_URL="@$folder/url" "$DBLOCK" run x -- bash -c where)" option '@FILE in the environment'
+exits 78 '@FILE that is not there' "$DBLOCK" run -d "@$folder/none" x true
+: > "$folder/empty"
+exits 78 '@FILE that is empty' "$DBLOCK" run -d "@$folder/empty" x true
+echo "@$folder/url" > "$folder/loop"
+exits 78 '@FILE that names another' "$DBLOCK" run -d "@$folder/loop" x true
+echo 'postgresql://u:secretword@127.0.0.1:1/d' > "$folder/open"
+chmod 644 "$folder/open"
+exits 78 'a password that everybody can read' "$DBLOCK" run -d "@$folder/open" x true
+like "$err" 'chmod o-r' 'the cure is said'
+unlike "$err" secretword 'the password is not'
+echo 'postgresql://127.0.0.1:1/d?password=secretword' > "$folder/open"
+exits 78 'the same as an option of the URL' "$DBLOCK" run -d "@$folder/open" x true
+
+# local
+rm -r "$folder/.config"
+if [ "$(id -u)" = 0 ]; then
+    # root's own would be a file of the machine
+    echo '# SKIP local is tried by other users than root only'
+else
+    exits 0 'local' "$DBLOCK" run -d local x true
+    check 'is below the home folder' exists "$folder/.local/state/dblock/local.db"
+    is "$(stat -c %a "$folder/.local/state/dblock")" 700 'in a folder of the user alone'
+    XDG_STATE_HOME=$folder/state exits 0 'local with XDG_STATE_HOME' "$DBLOCK" run -d local x true
+    check 'is below that' exists "$folder/state/dblock/local.db"
+    is "$(DBLOCK_URL=local "$DBLOCK" run x -- "$DBLOCK" show -d local x | grep -c lease)" 1 \
+        'local in the environment'
+fi
+
+# What COMMAND sees.
+url=sqlite:$folder/option.db
+is "$("$DBLOCK" run -d "$url" x -c 'echo "${DBLOCK_URL-none}"')" none 'a URL of -d is not exported'
+is "$(DBLOCK_URL=$url "$DBLOCK" run -d "$url" x -c 'echo "${DBLOCK_URL-none}"')" none \
+    'nor one that -d has overruled'
+is "$("$DBLOCK" run --export-url -d "@$folder/url" x -c 'echo "${DBLOCK_URL-none}"')" "$url" \
+    '--export-url: what was resolved'
+is "$(DBLOCK_URL=$url "$DBLOCK" run x -c 'echo "${DBLOCK_URL-none}"')" "$url" \
+    'one of the environment stays'
+
+# Passwords: a database that does not exist is enough.
+for url in postgresql://user:secretword@127.0.0.1:1/d mysql://user:secretword@127.0.0.1:1/d \
+    'postgresql://user:secret@word@127.0.0.1:1/d' 'postgresql://127.0.0.1:1/d?password=secretword'; do
+    for command in 'run -v -n x true' 'show x' list 'init' 'acquire -n -t 10 x' 'break -y x'; do
+        # shellcheck disable=SC2086 # several words are meant
+        "$DBLOCK" ${command%% *} -d "$url" ${command#* } > "$folder/out" 2>&1
+        unlike "$(cat "$folder/out")" 'secret|@word' "${command%% *} -d ${url%%:*}: no message has the password"
+    done
+done
+
+# ps: the arguments of a process that waits for a database.
+for driver in pgsql:postgresql mysql:mysql none; do
+    [ ! -e "$(dirname "$DBLOCK")/../lib/libdblock-${driver%:*}.so.0" ] || break
+done
+if [ $driver = none ]; then
+    echo '# SKIP the password in ps: no driver that has passwords is built'
+else
+    start "$DBLOCK" run -d "${driver#*:}://user:secretword@127.0.0.1:1/d" -w 60 x -- true
+    pid=$!
+    hidden()
+    {
+        tr '\0' ' ' < "/proc/$pid/cmdline" | grep -q 'run.*user:xxxxxxxxxx@'
+    }
+    until_true 'the password is overwritten' hidden && pass 'the password is not in ps'
+    kill -TERM "$pid"
+    ended "$pid" 143 'TERM ends the wait for a database'
+fi
+
+# The driver's package is named, not only its file.
+if [ ! -e "$(dirname "$DBLOCK")/../lib/libdblock-pgsql.so.0" ] && ! ldconfig -p | grep -q libdblock-pgsql; then
+    exits 78 'a missing driver' "$DBLOCK" run -d postgresql://h/d x true
+    like "$err" 'libdblock-pgsql0' 'its package is named'
+fi
+finish
