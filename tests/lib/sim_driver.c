@@ -112,6 +112,11 @@ struct sim_world *sim_world_lock(const char *name)
     return &enter_site(name)->world;
 }
 
+int64_t sim_now_us_held(const char *name)
+{
+    return sim_site_now(sim_site_find(name));
+}
+
 void sim_world_unlock(const char *name)
 {
     leave_site(sim_site_find(name));

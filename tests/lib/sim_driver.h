@@ -69,6 +69,7 @@ void sim_restart(const char *world);
 /* The state itself, between these two calls; made if it is not there yet. */
 struct sim_world *sim_world_lock(const char *world);
 void sim_world_unlock(const char *world);
+int64_t sim_now_us_held(const char *world); /* the clock, between these two calls */
 
 /* Frees the world. No client of it may be open. */
 void sim_forget(const char *world);

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* contract_database.h - what the contract suite needs to know of one database:
+ * how to reach it, what it cannot do, and how to hurt it behind the library's
+ * back. Each has a world of its own for this process (a schema, a database or a
+ * file), made by start() and removed by stop(). */
+#ifndef DBLOCK_TEST_CONTRACT_DATABASE_H
+#define DBLOCK_TEST_CONTRACT_DATABASE_H
+
+#include <dblock/dblock.h>
+
+enum contract_url {
+    CONTRACT_URL = 1,         /* of the world */
+    CONTRACT_URL_PASSWORD,    /* the same with a wrong password */
+    CONTRACT_URL_UNREACHABLE, /* nobody listens there */
+    CONTRACT_URL_SILENT,      /* connecting gets no answer */
+    CONTRACT_URL_POOR,        /* of a role that may not use the tables */
+    CONTRACT_URL_MALFORMED    /* of this scheme, but not a URL that can be parsed */
+};
+
+/* A member that is NULL, and a URL that is, does not exist in this database. */
+struct contract_database {
+    const char *name;
+    const dblock_driver *(*driver)(void);
+    const char *(*start)(void); /* NULL: ready; else why it cannot run here */
+    void (*stop)(void);
+    const char *(*url)(enum contract_url which);
+    const char *(*schema)(void); /* for config.schema */
+    const char *secret;          /* a password that no message may contain */
+
+    int shows_holder_of_row;      /* busy and list tell who holds a row lock ... */
+    int shows_holder_of_advisory; /* ... or an advisory one */
+    int breaks_in_place;          /* row, advisory: break can end the holder's session */
+    int needs_tables_for_row;
+    int needs_tables_for_advisory;
+
+    void (*drop_tables)(void);
+    void (*set_read_only)(int is_read_only);
+    void (*set_down)(int is_down);
+    void (*cut)(void);                 /* ends all connections of the clients under test */
+    void (*strand)(const char *label); /* as if the clients of that label had died */
+    void (*step_clock)(int64_t by_us);
+    void (*lose_answer)(int of_release); /* of the next take, or release: done, never told */
+
+    /* The rows of lease and insert. */
+    void (*delete_row)(int strategy, const char *name);
+    void (*delete_session)(int strategy, const char *name); /* of the holder of the name */
+    /* A grant of `name` that the session which holds `like` knows nothing of. */
+    void (*plant)(int strategy, const char *name, const char *like);
+    /* A transaction that stands on the row, as a guarded one does; ends with unguard(). */
+    void *(*guard)(int strategy, const char *name);
+    void (*unguard)(void *guard);
+    /* Two hours pass for whatever is free. */
+    void (*age)(void);
+};
+
+extern const struct contract_database contract_sim;
+extern const struct contract_database contract_sqlite;
+extern const struct contract_database contract_pgsql;
+extern const struct contract_database contract_mysql;
+
+/* A word that no other process uses: letters and digits, at most 31. */
+const char *contract_word(void);
+
+#endif
