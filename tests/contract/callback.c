@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/* callback.c - what may be done in a callback, and what a slow one costs. */
+#include "hearing.h"
+
+#include <string.h>
+
+enum { SLACK_MS = 1500, TTL_MS = HEARING_TTL_MS };
+
+static void try_everything(const struct dblock_event *event, struct hearing *hearing)
+{
+    struct dblock_stats stats = DBLOCK_STATS_INIT;
+    struct dblock_event next = DBLOCK_EVENT_INIT;
+    struct dblock_grant grant = DBLOCK_GRANT_INIT;
+    dblock_client *client = hearing->client;
+    dblock_lock *lock = NULL;
+    char text[DBLOCK_GRANT_TEXT_SIZE + 3 * DBLOCK_NAME_MAX];
+    int64_t token = 0;
+    int fd = -1;
+    int result = 0;
+
+    if (event->kind != DBLOCK_EVENT_LOST)
+        return;
+    hearing->lock = event->lock;
+    /* [any] */
+    hearing->n_wrong += dblock_lock_is_held(event->lock) != 0;
+    hearing->n_wrong += dblock_lock_remaining_ms(event->lock) != 0;
+    hearing->n_wrong += strlen(dblock_lock_owner(event->lock)) != 32;
+    hearing->n_wrong += dblock_lock_context(event->lock) != hearing;
+    hearing->n_wrong += dblock_client_stats(client, &stats) != DBLOCK_OK;
+    hearing->n_wrong += dblock_client_next_event(client, &next) != DBLOCK_EMPTY;
+    /* all others */
+    hearing->n_wrong += dblock_acquire(client, "x", NULL, &lock, NULL) != DBLOCK_E_CALLBACK;
+    hearing->n_wrong += dblock_release(event->lock, NULL) != DBLOCK_E_CALLBACK;
+    hearing->n_wrong += dblock_extend(event->lock, 0, NULL) != DBLOCK_E_CALLBACK;
+    hearing->n_wrong += dblock_confirm(event->lock, NULL) != DBLOCK_E_CALLBACK;
+    hearing->n_wrong += dblock_lock_token(event->lock, &token, NULL) != DBLOCK_E_CALLBACK;
+    hearing->n_wrong += dblock_lock_fd(event->lock, &fd, NULL) != DBLOCK_E_CALLBACK;
+    hearing->n_wrong += dblock_client_fd(client, &fd, NULL) != DBLOCK_E_CALLBACK;
+    hearing->n_wrong +=
+        dblock_lock_export(event->lock, text, sizeof text, NULL) != DBLOCK_E_CALLBACK;
+    hearing->n_wrong += dblock_lock_import(client, "x", &lock, NULL) != DBLOCK_E_CALLBACK;
+    hearing->n_wrong += dblock_lock_detach(event->lock, 1000, NULL) != DBLOCK_E_CALLBACK;
+    hearing->n_wrong += dblock_with(client, "x", NULL, NULL, NULL, &result, NULL) == DBLOCK_OK;
+    hearing->n_wrong += dblock_list(client, NULL, NULL, NULL, NULL) != DBLOCK_E_CALLBACK;
+    hearing->n_wrong += dblock_inspect(client, "x", 0, &grant, NULL) != DBLOCK_E_CALLBACK;
+    hearing->n_wrong += dblock_break(client, "x", DBLOCK_LEASE, 0, NULL) != DBLOCK_E_CALLBACK;
+    hearing->n_wrong += dblock_ping(client, NULL) != DBLOCK_E_CALLBACK;
+    hearing->n_wrong += dblock_schema_install(client, NULL) != DBLOCK_E_CALLBACK;
+}
+
+static void callback__may_call_any_functions_only(struct contract *contract)
+{
+    struct hearing hearing = { .act = try_everything };
+    dblock_client *client = open_client(contract, NULL);
+
+    (void)take_hearing(contract, client, own_name(contract, "x"), &hearing);
+    assert_true(test_until(has_heard_lost, &hearing, TTL_MS + SLACK_MS));
+    assert_int_equal(0, hearing.n_wrong);
+    release(contract, take(contract, client, own_name(contract, "y")));
+}
+
+static void free_it(const struct dblock_event *event, struct hearing *hearing)
+{
+    hearing->lock = NULL;
+    dblock_lock_free(event->lock);
+}
+
+static void callback__may_free_its_own_lock(struct contract *contract)
+{
+    struct hearing hearing = { .act = free_it };
+    dblock_client *client = open_client(contract, NULL);
+
+    (void)take_hearing(contract, client, own_name(contract, "x"), &hearing);
+    --contract->n_locks; /* freed there, not by us */
+    assert_true(test_until(has_heard_lost, &hearing, TTL_MS + SLACK_MS));
+    release(contract, take(contract, client, own_name(contract, "y")));
+}
+
+static void linger(const struct dblock_event *event, struct hearing *hearing)
+{
+    (void)event;
+    atomic_store(&hearing->n_expiring, 1);
+    test_pass_ms(300);
+    atomic_store(&hearing->n_restored, 1);
+}
+
+static void free__waits_for_a_callback_that_runs(struct contract *contract)
+{
+    struct hearing hearing = { .act = linger };
+    dblock_client *client = open_client(contract, NULL);
+    struct dblock_options options = own_options(contract);
+    uint64_t end_ms = test_now_ms() + 3000;
+    dblock_lock *lock;
+
+    options.ttl_ms = 100;
+    options.on_event = hear;
+    options.context = &hearing;
+    lock = take_with(contract, client, own_name(contract, "x"), &options);
+    while (atomic_load(&hearing.n_expiring) == 0 && test_now_ms() < end_ms)
+        test_pass_ms(2);
+    assert_int_equal(1, atomic_load(&hearing.n_expiring));
+    free_lock(contract, lock);
+    assert_int_equal(1, atomic_load(&hearing.n_restored)); /* it had come to its end */
+}
+
+/* One lock's slow callback must not cost another its heartbeat. */
+static void slow_callback__does_not_stop_heartbeats(struct contract *contract)
+{
+    struct hearing hearing = { .act = linger };
+    dblock_client *client = open_client(contract, NULL);
+    struct dblock_options options = own_options(contract);
+    dblock_lock *lock;
+
+    options.ttl_ms = 150;
+    lock = take_with(contract, client, own_name(contract, "x"), &options);
+    options.heartbeat = DBLOCK_HEARTBEAT_OFF;
+    options.ttl_ms = 100;
+    options.on_event = hear;
+    options.context = &hearing;
+    (void)take_with(contract, client, own_name(contract, "y"), &options);
+    assert_true(test_until(has_heard_lost, &hearing, 3000));
+    assert_int_equal(1, dblock_lock_is_held(lock));
+    expect_status(contract, DBLOCK_OK, dblock_confirm(lock, &contract->error));
+}
+
+const struct contract_case callback_cases[] = {
+    { "callback__may_call_any_functions_only", callback__may_call_any_functions_only, TIMED, NULL },
+    { "callback__may_free_its_own_lock", callback__may_free_its_own_lock, TIMED, NULL },
+    { "free__waits_for_a_callback_that_runs", free__waits_for_a_callback_that_runs, TIMED, NULL },
+    { "slow_callback__does_not_stop_heartbeats", slow_callback__does_not_stop_heartbeats, BEAT,
+        NULL },
+    { NULL, NULL, 0, NULL },
+};

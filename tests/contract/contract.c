@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: MIT */
+/* contract.c - runs the cases of all topics for one database, and what they use. */
+#include "contract.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct contract_kind kinds[] = {
+    { "lease", LEASE, DBLOCK_LEASE, DBLOCK_HEARTBEAT_ON },
+    { "lease without heartbeat", LEASE_TIMED, DBLOCK_LEASE, DBLOCK_HEARTBEAT_OFF },
+    { "insert", INSERT, DBLOCK_INSERT, DBLOCK_HEARTBEAT_DEFAULT },
+    { "insert with heartbeat", INSERT_HEARTBEAT, DBLOCK_INSERT, DBLOCK_HEARTBEAT_ON },
+    { "row", ROW, DBLOCK_ROW, DBLOCK_HEARTBEAT_DEFAULT },
+    { "advisory", ADVISORY, DBLOCK_ADVISORY, DBLOCK_HEARTBEAT_DEFAULT },
+};
+
+static const struct contract_case *const topics[] = { exclusion_cases, waiting_cases, expiry_cases,
+    release_cases, transfer_cases, token_cases, name_cases, observe_cases, event_cases,
+    callback_cases, error_cases, option_cases, handle_cases, schema_cases, guard_cases, sweep_cases,
+    answer_cases };
+
+/* A case and a kind: the state that cmocka hands to the functions below. */
+struct run {
+    const struct contract_database *database;
+    const struct contract_case *test;
+    const struct contract_kind *kind;
+    char name[160];
+    struct contract contract;
+};
+
+static int begin(void **state)
+{
+    struct run *run = *state;
+
+    memset(&run->contract, 0, sizeof run->contract);
+    run->contract.database = run->database;
+    run->contract.kind = run->kind;
+    return 0;
+}
+
+static void run_case(void **state)
+{
+    struct run *run = *state;
+
+    run->test->run(&run->contract);
+}
+
+static int end(void **state)
+{
+    struct contract *contract = &((struct run *)*state)->contract;
+    size_t i;
+
+    if (contract->guard != NULL)
+        contract->database->unguard(contract->guard);
+    for (i = 0; i < contract->n_processes; ++i)
+        process_kill(&contract->processes[i]);
+    if (contract->database->strand != NULL)
+        contract->database->strand("");
+    for (i = 0; i < contract->n_cancellers; ++i)
+        dblock_cancel(contract->cancellers[i]);
+    for (i = 0; i < contract->n_clients; ++i)
+        dblock_close(contract->clients[i]);
+    for (i = 0; i < contract->n_jobs; ++i)
+        if (contract->jobs[i].is_started)
+            (void)pthread_join(contract->jobs[i].thread, NULL);
+    for (i = 0; i < contract->n_jobs; ++i)
+        dblock_lock_free(contract->jobs[i].lock);
+    for (i = 0; i < contract->n_locks; ++i)
+        dblock_lock_free(contract->locks[i]);
+    for (i = 0; i < contract->n_cancellers; ++i)
+        dblock_canceller_free(contract->cancellers[i]);
+    return 0;
+}
+
+static void add_run(struct run *run, const struct contract_database *database,
+    const struct contract_case *test, const struct contract_kind *kind)
+{
+    run->database = database;
+    run->test = test;
+    run->kind = kind;
+    if (test->kinds == ONCE)
+        (void)snprintf(run->name, sizeof run->name, "%s", test->name);
+    else
+        (void)snprintf(run->name, sizeof run->name, "%s: %s", kind->name, test->name);
+}
+
+/* CONTRACT_ONLY names a part of the names of the tests to run, for whoever mends one. */
+static size_t collect_runs(const struct contract_database *database, struct run *runs, size_t room)
+{
+    const char *only = getenv("CONTRACT_ONLY");
+    const struct contract_case *test;
+    size_t n_runs = 0;
+    size_t i;
+    size_t k;
+
+    for (i = 0; i < sizeof topics / sizeof topics[0]; ++i)
+        for (test = topics[i]; test->name != NULL; ++test) {
+            if (test->is_possible != NULL && !test->is_possible(database))
+                continue;
+            for (k = 0; k < sizeof kinds / sizeof kinds[0]; ++k) {
+                if (test->kinds == ONCE ? k > 0 : (test->kinds & kinds[k].bit) == 0)
+                    continue;
+                if (n_runs == room)
+                    abort();
+                add_run(&runs[n_runs], database, test, &kinds[k]);
+                if (only == NULL || strstr(runs[n_runs].name, only) != NULL)
+                    ++n_runs;
+            }
+        }
+    return n_runs;
+}
+
+int contract_run(const struct contract_database *database)
+{
+    static struct run runs[640];
+    static struct CMUnitTest tests[640];
+    const char *why_not = database->start();
+    size_t n_runs;
+    size_t i;
+    int n_failed;
+
+    if (why_not != NULL) {
+        (void)printf("skip: contract on %s: %s\n", database->name, why_not);
+        return 77;
+    }
+    n_runs = collect_runs(database, runs, sizeof runs / sizeof runs[0]);
+    for (i = 0; i < n_runs; ++i)
+        tests[i] = (struct CMUnitTest){ runs[i].name, run_case, begin, end, &runs[i] };
+    /* what the macro of cmocka calls; the macro itself takes only an array of known size */
+    n_failed = _cmocka_run_group_tests(database->name, tests, n_runs, NULL, NULL);
+    database->stop();
+    return n_failed == 0 ? 0 : 1;
+}
+
+/* ------------------------------------------------------- what the cases use */
+
+int is_kind(const struct contract *contract, unsigned mask)
+{
+    return (contract->kind->bit & mask) != 0;
+}
+
+void expect_status_at(struct contract *contract, dblock_status expected, dblock_status actual,
+    const char *file, int line)
+{
+    if (actual == expected)
+        return;
+    print_error("%s:%d: %s instead of %s\n", file, line, dblock_status_name(actual),
+        dblock_status_name(expected));
+    if (actual < 0)
+        print_error("%s:%d: %s (%s)\n", file, line, contract->error.message, contract->error.hint);
+    _fail(file, line);
+}
+
+const char *own_name(struct contract *contract, const char *what)
+{
+    static unsigned n_names;
+    char *name;
+
+    assert_true(contract->n_names < CONTRACT_MAX);
+    name = contract->names[contract->n_names++];
+    (void)snprintf(name, sizeof contract->names[0], "%s-%u-%s", contract_word(), ++n_names, what);
+    return name;
+}
+
+struct dblock_config own_config(const struct contract *contract)
+{
+    struct dblock_config config = DBLOCK_CONFIG_INIT;
+
+    if (contract->database->schema != NULL)
+        config.schema = contract->database->schema();
+    config.io_timeout_ms = 4000;
+    config.connect_timeout_ms = 4000;
+    return config;
+}
+
+dblock_client *open_configured(
+    struct contract *contract, enum contract_url which, const struct dblock_config *config)
+{
+    dblock_client *client = NULL;
+
+    assert_true(contract->n_clients < CONTRACT_MAX);
+    expect_status(contract, DBLOCK_OK,
+        dblock_open(contract->database->driver(), contract->database->url(which), config, &client,
+            &contract->error));
+    contract->clients[contract->n_clients++] = client;
+    return client;
+}
+
+dblock_client *open_client(struct contract *contract, const char *label)
+{
+    struct dblock_config config = own_config(contract);
+
+    config.label = label;
+    return open_configured(contract, CONTRACT_URL, &config);
+}
+
+void close_client(struct contract *contract, dblock_client *client)
+{
+    size_t i;
+
+    for (i = 0; i < contract->n_clients; ++i)
+        if (contract->clients[i] == client)
+            contract->clients[i] = NULL;
+    dblock_close(client);
+}
+
+struct dblock_options own_options(const struct contract *contract)
+{
+    struct dblock_options options = DBLOCK_OPTIONS_INIT;
+
+    options.strategy = contract->kind->strategy;
+    options.heartbeat = contract->kind->heartbeat;
+    options.ttl_ms = 10000;
+    return options;
+}
+
+dblock_lock *note_lock(struct contract *contract, dblock_lock *lock)
+{
+    assert_true(contract->n_locks < sizeof contract->locks / sizeof contract->locks[0]);
+    contract->locks[contract->n_locks++] = lock;
+    return lock;
+}
+
+void free_lock(struct contract *contract, dblock_lock *lock)
+{
+    size_t i;
+
+    for (i = 0; i < contract->n_locks; ++i)
+        if (contract->locks[i] == lock) {
+            contract->locks[i] = contract->locks[--contract->n_locks];
+            break;
+        }
+    dblock_lock_free(lock);
+}
+
+dblock_status attempt(struct contract *contract, dblock_client *client, const char *name,
+    const struct dblock_options *options, dblock_lock **ret_lock)
+{
+    dblock_lock *lock = NULL;
+    dblock_status status = dblock_acquire(client, name, options, &lock, &contract->error);
+
+    if (status == DBLOCK_OK) {
+        assert_non_null(lock);
+        (void)note_lock(contract, lock);
+        if (ret_lock != NULL)
+            *ret_lock = lock;
+    } else {
+        assert_null(lock); /* ret_ is written on OK only */
+    }
+    return status;
+}
+
+dblock_lock *take_with(struct contract *contract, dblock_client *client, const char *name,
+    const struct dblock_options *options)
+{
+    dblock_lock *lock = NULL;
+
+    expect_status(contract, DBLOCK_OK, attempt(contract, client, name, options, &lock));
+    assert_int_equal(1, dblock_lock_is_held(lock));
+    return lock;
+}
+
+dblock_lock *take(struct contract *contract, dblock_client *client, const char *name)
+{
+    struct dblock_options options = own_options(contract);
+
+    return take_with(contract, client, name, &options);
+}
+
+dblock_lock *take_within(
+    struct contract *contract, dblock_client *client, const char *name, uint64_t within_ms)
+{
+    struct dblock_options options = own_options(contract);
+
+    options.wait_ms = within_ms;
+    return take_with(contract, client, name, &options);
+}
+
+void expect_busy(struct contract *contract, dblock_client *client, const char *name)
+{
+    struct dblock_options options = own_options(contract);
+
+    expect_status(contract, DBLOCK_BUSY, attempt(contract, client, name, &options, NULL));
+}
+
+void release(struct contract *contract, dblock_lock *lock)
+{
+    expect_status(contract, DBLOCK_OK, dblock_release(lock, &contract->error));
+    assert_int_equal(0, dblock_lock_is_held(lock));
+}
+
+int64_t token_of(struct contract *contract, dblock_lock *lock)
+{
+    int64_t token = 0;
+
+    expect_status(contract, DBLOCK_OK, dblock_lock_token(lock, &token, &contract->error));
+    assert_true(token > 0);
+    assert_true(token < INT64_C(1) << 53);
+    return token;
+}
+
+dblock_canceller *new_canceller(struct contract *contract)
+{
+    dblock_canceller *canceller = NULL;
+
+    assert_true(contract->n_cancellers < CONTRACT_MAX);
+    expect_status(contract, DBLOCK_OK, dblock_canceller_new(&canceller, &contract->error));
+    contract->cancellers[contract->n_cancellers++] = canceller;
+    return canceller;
+}
+
+static void *run_job(void *argument)
+{
+    struct contract_job *job = argument;
+
+    job->begun_ms = test_now_ms();
+    job->status = dblock_acquire(job->client, job->name, &job->options, &job->lock, &job->error);
+    job->ended_ms = test_now_ms();
+    atomic_store(&job->is_done, 1);
+    return NULL;
+}
+
+struct contract_job *start_job(struct contract *contract, dblock_client *client, const char *name,
+    const struct dblock_options *options)
+{
+    struct contract_job *job;
+
+    assert_true(contract->n_jobs < CONTRACT_MAX);
+    job = &contract->jobs[contract->n_jobs++];
+    job->contract = contract;
+    job->client = client;
+    job->name = name;
+    job->options = *options;
+    assert_int_equal(0, pthread_create(&job->thread, NULL, run_job, job));
+    job->is_started = 1;
+    return job;
+}
+
+struct awaited {
+    dblock_client *client;
+    uint32_t n_waiters;
+};
+
+static uint32_t count_waiters(dblock_client *client)
+{
+    struct dblock_stats stats = DBLOCK_STATS_INIT;
+
+    return dblock_client_stats(client, &stats) == DBLOCK_OK ? stats.waiters : 0;
+}
+
+static int has_waiters(void *context)
+{
+    struct awaited *awaited = context;
+
+    return count_waiters(awaited->client) >= awaited->n_waiters;
+}
+
+struct contract_job *start_waiting(struct contract *contract, dblock_client *client,
+    const char *name, const struct dblock_options *options)
+{
+    struct awaited awaited = { client, count_waiters(client) + 1 };
+    struct contract_job *job = start_job(contract, client, name, options);
+
+    if (!test_until(has_waiters, &awaited, 5000))
+        fail_msg("the acquire does not wait");
+    return job;
+}
+
+static int is_job_done(void *context)
+{
+    struct contract_job *job = context;
+
+    return atomic_load(&job->is_done);
+}
+
+int job_ends(struct contract_job *job, uint64_t within_ms)
+{
+    if (!test_until(is_job_done, job, within_ms))
+        return 0;
+    if (job->is_started)
+        (void)pthread_join(job->thread, NULL);
+    job->is_started = 0;
+    job->contract->error = job->error;
+    return 1;
+}
+
+static int is_lost(void *context)
+{
+    return !dblock_lock_is_held(context);
+}
+
+int is_lost_within(dblock_lock *lock, uint64_t within_ms)
+{
+    return test_until(is_lost, lock, within_ms);
+}
+
+/* ----------------------------------------------------- a holder that will die */
+
+struct holding {
+    const struct contract *contract;
+    const char *name;
+    const struct dblock_options *options;
+};
+
+static int hold_in_child(void *context, int ready_fd)
+{
+    const struct holding *holding = context;
+    const struct contract_database *database = holding->contract->database;
+    struct dblock_config config = own_config(holding->contract);
+    struct dblock_error error;
+    dblock_client *client = NULL;
+    dblock_lock *lock = NULL;
+    dblock_status status;
+
+    config.label = "victim";
+    status = dblock_open(database->driver(), database->url(CONTRACT_URL), &config, &client, &error);
+    if (status == DBLOCK_OK)
+        status = dblock_acquire(client, holding->name, holding->options, &lock, &error);
+    if (status < 0)
+        (void)fprintf(stderr, "in the child: %s\n", error.message);
+    process_ready(ready_fd, status == DBLOCK_OK);
+    process_stay();
+    return 0;
+}
+
+void hold_elsewhere(
+    struct contract *contract, const char *name, const struct dblock_options *options)
+{
+    struct holding holding = { contract, name, options };
+    struct test_process *process;
+
+    /* A world in memory has no other processes: there a client stands in for one. */
+    if (contract->database->strand != NULL) {
+        (void)take_with(contract, open_client(contract, "victim"), name, options);
+        return;
+    }
+    process = &contract->processes[contract->n_processes++];
+    assert_int_equal(0, process_start(process, hold_in_child, &holding));
+    assert_int_equal(1, process_await(process, 10000));
+}
+
+void kill_elsewhere(struct contract *contract)
+{
+    if (contract->database->strand != NULL)
+        contract->database->strand("victim");
+    else
+        process_kill(&contract->processes[contract->n_processes - 1]);
+}
