@@ -184,6 +184,7 @@ void signals_reset(void)
     size_t i;
 
     for (i = 0; i < N_SIGNALS; i++)
-        leave_signal(i);
+        if (table[i].is_caught)
+            (void)sigaction(table[i].number, &table[i].original, NULL);
     (void)sigaction(SIGPIPE, &original_pipe, NULL);
 }

@@ -36,11 +36,12 @@ bool signals_next(struct signal_notice *ret_notice);
  * False if nobody could: the kernel does not stop orphans. */
 bool signals_stop_self(void);
 
-/* Around fork(): no signal may come while the child still has our handlers. */
+/* Around fork() and vfork(): no signal may come while the child still has our handlers. */
 void signals_block_all(sigset_t *ret_old_mask);
 void signals_restore_mask(const sigset_t *old_mask);
 
-/* In the child: dispositions as dblock found them. Async-signal-safe. */
+/* In the child: dispositions as dblock found them. Async-signal-safe, and changes no
+ * memory. */
 void signals_reset(void);
 
 #endif
