@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: MIT */
+/* mysql_connection.c - opens, checks and closes one connection.
+ *
+ * What its tables look like is mysql_install.c's business; statements are
+ * mysql_statement.c's. */
+#include "mysql_connection.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "mysql_error.h"
+#include "mysql_sql.h"
+#include "mysql_target.h"
+#include "mysql_text.h"
+
+void mysql_note_error(struct dblock_connection *connection, unsigned int code,
+    const char *sqlstate, const char *text, int is_effect_possible)
+{
+    connection->error_code = code;
+    connection->is_effect_possible = is_effect_possible;
+    dblock_text_copy(connection->error_sqlstate, sizeof connection->error_sqlstate, sqlstate);
+    dblock_text_copy(connection->error_text, sizeof connection->error_text, text);
+    if (mysql_error_class(code) == MYSQL_CLASS_GONE)
+        connection->is_dead = 1;
+}
+
+int mysql_is_in_transaction(const struct dblock_connection *connection)
+{
+    return (connection->mysql->server_status & SERVER_STATUS_IN_TRANS) != 0;
+}
+
+unsigned int mysql_check_sendable(
+    struct dblock_connection *connection, const struct dblock_call *call)
+{
+    char byte;
+    ssize_t n;
+
+    if (connection->is_dead) {
+        mysql_note_error(connection, 2006, "HY000", "the connection has ended", 0);
+        return connection->error_code;
+    }
+    if (dblock_clock_us() >= call->deadline_us) {
+        connection->error_code = 2006;
+        connection->is_effect_possible = 0;
+        dblock_text_copy(connection->error_sqlstate, sizeof connection->error_sqlstate, "HY000");
+        dblock_text_copy(connection->error_text, sizeof connection->error_text,
+            "the time was over before it was sent");
+        return connection->error_code;
+    }
+    n = recv(mysql_connection_fd(connection), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    /* Between statements a server says only that it is going. Under TLS the bytes may be
+     * a session ticket; then just the end itself counts. */
+    if (n == 0 || (n > 0 && mysql_get_ssl_cipher(connection->mysql) == NULL)) {
+        mysql_note_error(
+            connection, 2006, "HY000", "the server has closed the connection meanwhile", 0);
+        return connection->error_code;
+    }
+    return 0;
+}
+
+/* Whole seconds, rounded up, at least one. */
+static unsigned int count_seconds(uint64_t duration_us)
+{
+    uint64_t seconds = duration_us / 1000000 + (duration_us % 1000000 != 0);
+
+    return seconds < 1 ? 1 : seconds > 1000000 ? 1000000 : (unsigned int)seconds;
+}
+
+static uint64_t find_remaining(const struct dblock_call *call)
+{
+    uint64_t now = dblock_clock_us();
+
+    return call->deadline_us > now ? call->deadline_us - now : 0;
+}
+
+static void set_tls(MYSQL *mysql, const struct dblock_target *target)
+{
+#if MYSQL_IS_MARIADB_CLIENT
+    mysql_flag on = 1;
+    mysql_flag off = 0;
+
+    if (target->tls == MYSQL_TLS_UNSAID && target->ssl_ca == NULL && target->ssl_cert == NULL)
+        return;
+    if (target->tls == MYSQL_TLS_DISABLED) {
+        (void)mysql_options(mysql, MYSQL_OPT_SSL_ENFORCE, &off);
+        return;
+    }
+    (void)mysql_ssl_set(mysql, target->ssl_key, target->ssl_cert, target->ssl_ca, NULL, NULL);
+    if (target->tls >= MYSQL_TLS_REQUIRED)
+        (void)mysql_options(mysql, MYSQL_OPT_SSL_ENFORCE, &on);
+    /* This library verifies chain and name together. */
+    (void)mysql_options(mysql, MYSQL_OPT_SSL_VERIFY_SERVER_CERT,
+        target->tls >= MYSQL_TLS_VERIFY_CA ? &on : &off);
+#else
+    if (target->tls != MYSQL_TLS_UNSAID) {
+        unsigned int mode = (unsigned int)target->tls; /* the library's own numbers */
+
+        (void)mysql_options(mysql, MYSQL_OPT_SSL_MODE, &mode);
+    }
+    if (target->ssl_ca != NULL)
+        (void)mysql_options(mysql, MYSQL_OPT_SSL_CA, target->ssl_ca);
+    if (target->ssl_cert != NULL)
+        (void)mysql_options(mysql, MYSQL_OPT_SSL_CERT, target->ssl_cert);
+    if (target->ssl_key != NULL)
+        (void)mysql_options(mysql, MYSQL_OPT_SSL_KEY, target->ssl_key);
+#endif
+}
+
+static void set_options(MYSQL *mysql, const struct dblock_target *target, uint64_t connect_us)
+{
+    unsigned int seconds = count_seconds(connect_us);
+    unsigned int io_seconds = count_seconds(target->io_timeout_us);
+    unsigned int none = 0;
+    mysql_flag off = 0;
+
+    (void)mysql_options(mysql, MYSQL_READ_DEFAULT_FILE, target->option_file);
+    (void)mysql_options(mysql, MYSQL_READ_DEFAULT_GROUP,
+        target->option_group != NULL ? target->option_group : "client");
+    (void)mysql_options(mysql, MYSQL_OPT_CONNECT_TIMEOUT, &seconds);
+    (void)mysql_options(mysql, MYSQL_OPT_READ_TIMEOUT, &io_seconds);
+    (void)mysql_options(mysql, MYSQL_OPT_WRITE_TIMEOUT, &io_seconds);
+    (void)mysql_options(mysql, MYSQL_OPT_LOCAL_INFILE, &none);
+    (void)mysql_options(mysql, MYSQL_REPORT_DATA_TRUNCATION, &off);
+    (void)mysql_options(mysql, MYSQL_SET_CHARSET_NAME, "utf8mb4");
+    (void)mysql_options4(mysql, MYSQL_OPT_CONNECT_ATTR_ADD, "dblock_label", target->label);
+    (void)mysql_options4(mysql, MYSQL_OPT_CONNECT_ATTR_ADD, "dblock_host", target->client_host);
+#if MYSQL_IS_MARIADB_CLIENT
+    (void)mysql_options(mysql, MYSQL_OPT_RECONNECT, &off);
+#endif
+    set_tls(mysql, target);
+}
+
+/* A half-open connection is noticed by the kernel: when nothing comes, by keepalive, and
+ * when something was sent, by the user timeout. */
+static void set_socket(const struct dblock_connection *connection)
+{
+    int fd = mysql_connection_fd(connection);
+    int on = 1;
+    int idle = 5, interval = 2, count = 3;
+    unsigned int unanswered_ms = (unsigned int)(count_seconds(connection->target->io_timeout_us) *
+        1000);
+
+    (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+    /* All of these fail on a local socket, which needs none. */
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered_ms, sizeof unanswered_ms);
+}
+
+static dblock_status fail_connect(
+    struct dblock_connection *connection, struct dblock_error *reterr)
+{
+    const struct dblock_target *target = connection->target;
+    unsigned int code = mysql_errno(connection->mysql);
+    const char *hint;
+    dblock_status status = mysql_error_status(code, 1, &hint);
+
+    (void)dblock_error_set(reterr, status, hint, "cannot connect to %s: %s",
+        target->socket != NULL     ? target->socket
+            : target->host != NULL ? target->host
+                                   : "the mysql server",
+        mysql_error(connection->mysql));
+    dblock_error_native(reterr, (int32_t)code, mysql_sqlstate(connection->mysql),
+        status == DBLOCK_E_CONNECTION);
+    return status;
+}
+
+dblock_status mysql_connect(struct dblock_target *target, int role, const struct dblock_call *call,
+    struct dblock_connection **ret_connection, struct dblock_error *reterr)
+{
+    struct dblock_connection *connection;
+    struct pollfd cancel = { call->cancel_fd, POLLIN, 0 };
+    uint64_t limit_us = find_remaining(call);
+    dblock_status status = DBLOCK_OK;
+    unsigned long flags = 0;
+
+    if (call->cancel_fd >= 0 && poll(&cancel, 1, 0) > 0)
+        return DBLOCK_CANCELLED;
+    if (limit_us == 0)
+        return dblock_error_set(reterr, DBLOCK_E_CONNECTION, NULL,
+            "cannot connect to the mysql server: the time was over before");
+    if (limit_us > target->connect_timeout_us)
+        limit_us = target->connect_timeout_us;
+    connection = calloc(1, sizeof *connection);
+    if (connection == NULL)
+        return dblock_error_set(
+            reterr, DBLOCK_E_MEMORY, NULL, "cannot connect to the mysql server: out of memory");
+    connection->target = target;
+    connection->role = role;
+    connection->mysql = mysql_init(NULL);
+    if (connection->mysql == NULL) {
+        status = dblock_error_set(
+            reterr, DBLOCK_E_MEMORY, NULL, "cannot connect to the mysql server: out of memory");
+        goto done;
+    }
+    set_options(connection->mysql, target, limit_us);
+    if (mysql_real_connect(connection->mysql, target->host, target->user, target->password,
+            target->database, target->port, target->socket, flags) == NULL) {
+        status = fail_connect(connection, reterr);
+        goto done;
+    }
+#if MYSQL_IS_MARIADB_CLIENT
+    {
+        mysql_flag off = 0; /* again: an option file may have turned it on */
+
+        (void)mysql_options(connection->mysql, MYSQL_OPT_RECONNECT, &off);
+    }
+#endif
+    set_socket(connection);
+    connection->server_id = mysql_thread_id(connection->mysql);
+    if ((connection->mysql->client_flag & CLIENT_FOUND_ROWS) != 0) {
+        status = dblock_error_set(reterr, DBLOCK_E_UNSUPPORTED,
+            "take client-found-rows out of the option file",
+            "cannot use the connection: an option file asks to count rows that are found, and "
+            "locks are judged by rows that are changed");
+        goto done;
+    }
+    *ret_connection = connection;
+    connection = NULL;
+done:
+    mysql_connection_close(connection, DBLOCK_CLOSE_ABORT);
+    return status;
+}
+
+/* "10.11.19-MariaDB-1" or "5.5.5-10.11.19-MariaDB" or "8.0.36" as 101119, 80036. */
+static void read_version(struct dblock_connection *connection, const char *text)
+{
+    unsigned int major = 0, minor = 0, patch = 0;
+
+    connection->is_mariadb = strstr(text, "MariaDB") != NULL;
+    if (connection->is_mariadb && strncmp(text, "5.5.5-", 6) == 0)
+        text += 6;
+    (void)sscanf(text, "%u.%u.%u", &major, &minor, &patch);
+    connection->version = major * 10000 + minor * 100 + patch;
+    connection->has_nowait = connection->is_mariadb || connection->version >= 80000;
+}
+
+/* Several writable nodes: locks of rows and named locks exclude nobody there. */
+static unsigned int read_cluster(
+    struct dblock_connection *connection, const struct dblock_call *call)
+{
+    struct mysql_text_answer facts;
+    unsigned int code;
+
+    code = mysql_text_run(connection,
+        connection->is_mariadb ? mysql_sql_has_wsrep : mysql_sql_is_single_primary, call, 1, 0,
+        &facts);
+    if (code == 1193) /* unknown variable: no such thing in this server */
+        return 0;
+    if (code != 0)
+        return code;
+    if (connection->is_mariadb && facts.values[0][0] == '1') {
+        connection->is_multi_writer = 1;
+        dblock_text_copy(connection->multi_writer, sizeof connection->multi_writer, "Galera");
+        return mysql_text_run(connection, mysql_sql_sync_reads, call, 1, 0, NULL);
+    }
+    if (!connection->is_mariadb && facts.values[0][0] == '0' && facts.values[1][0] == '1') {
+        connection->is_multi_writer = 1;
+        dblock_text_copy(
+            connection->multi_writer, sizeof connection->multi_writer, "Group Replication");
+    }
+    return 0;
+}
+
+static unsigned int set_session(
+    struct dblock_connection *connection, const struct dblock_call *call)
+{
+    const struct dblock_target *target = connection->target;
+    int is_holding = connection->role == DBLOCK_ROLE_ROW || connection->role == DBLOCK_ROLE_ADVISORY;
+    struct mysql_literal settings[4] = { { MYSQL_LITERAL_NUMBER, 1, NULL, 0 },
+        { MYSQL_LITERAL_NUMBER, count_seconds(target->io_timeout_us), NULL, 0 },
+        { MYSQL_LITERAL_NUMBER, is_holding ? count_seconds(target->ttl_us) : 28800, NULL, 0 },
+        { MYSQL_LITERAL_SECONDS, is_holding ? 0 : target->io_timeout_us, NULL, 0 } };
+    char sql[600];
+
+    /* MySQL 8: a try does not wait, and a wait has its own limit (row.sql, row_wait). */
+    if (connection->role == DBLOCK_ROLE_ROW && !connection->is_mariadb &&
+        connection->version >= 80000)
+        settings[0].number = 100000;
+    if (!mysql_text_fill(sql, sizeof sql, mysql_sql_session_settings, settings, 4)) {
+        mysql_note_error(connection, 2020, "HY000", "settings that are too long", 0);
+        return connection->error_code;
+    }
+    return mysql_text_run(connection, sql, call, 1, 0, NULL);
+}
+
+dblock_status mysql_connection_open(struct dblock_target *target, int role,
+    const struct dblock_call *call, struct dblock_connection **ret_connection,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    struct dblock_connection *connection = NULL;
+    struct mysql_text_answer facts;
+    dblock_status status;
+    unsigned int code;
+
+    status = mysql_connect(target, role, call, &connection, reterr);
+    if (status != DBLOCK_OK)
+        return status;
+    read_version(connection, mysql_get_server_info(connection->mysql));
+    code = set_session(connection, call);
+    if (code == 0)
+        code = mysql_text_run(connection, mysql_sql_session_facts, call, 1, 0, &facts);
+    if (code == 0)
+        code = read_cluster(connection, call);
+    if (code == 0 && role == DBLOCK_ROLE_ROW)
+        code = mysql_text_run(connection, "SET autocommit = 0", call, 1, 0, NULL);
+    if (code == MYSQL_TEXT_CANCELLED) {
+        status = DBLOCK_CANCELLED;
+        goto done;
+    }
+    if (code != 0) {
+        status = mysql_fail(connection, reterr, "cannot set up the connection");
+        goto done;
+    }
+    if (facts.values[3][0] == 0) {
+        status = dblock_error_set(reterr, DBLOCK_E_SCHEMA,
+            "name a database: mysql://user@host/database", "the URL names no database");
+        goto done;
+    }
+    connection->is_read_only = facts.values[2][0] == '1';
+    mysql_in_text(connection, MYSQL_B_PREFIX, facts.values[3]);
+    mysql_in_text(connection, MYSQL_B_HOST, target->client_host);
+    mysql_in_number(connection, MYSQL_N_PID, target->pid);
+    answer->outcome = DBLOCK_ANSWER_YES;
+    answer->now_us = strtoll(facts.values[0], NULL, 10);
+    *ret_connection = connection;
+    connection = NULL;
+done:
+    mysql_connection_close(connection, DBLOCK_CLOSE_ABORT);
+    return status;
+}
+
+/* Puts a dead socket under the client library: what it still says is heard by nobody. In
+ * the parent of a fork the connection goes on; else the server sees its end at once. */
+static void sever(const struct dblock_connection *connection)
+{
+    int fd = mysql_connection_fd(connection);
+    int dead = fd >= 0 ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
+
+    if (dead < 0)
+        return;
+    (void)dup2(dead, fd);
+    (void)close(dead);
+}
+
+void mysql_connection_close(struct dblock_connection *connection, int how)
+{
+    int i;
+
+    if (connection == NULL)
+        return;
+    if (connection->mysql != NULL) {
+        if (how != DBLOCK_CLOSE_POLITE)
+            sever(connection);
+        mysql_close(connection->mysql); /* before the statements: they then say no goodbye */
+    }
+    for (i = 0; i < MYSQL_N_STATEMENTS; ++i)
+        if (connection->statements[i] != NULL)
+            (void)mysql_stmt_close(connection->statements[i]);
+    free(connection);
+}
+
+int mysql_connection_is_alive(const struct dblock_connection *connection)
+{
+    return !connection->is_dead;
+}
+
+int mysql_connection_fd(const struct dblock_connection *connection)
+{
+#if MYSQL_IS_MARIADB_CLIENT
+    return mysql_get_socket(connection->mysql);
+#else
+    return connection->mysql->net.fd;
+#endif
+}
+
+dblock_status mysql_connection_ping(struct dblock_connection *connection,
+    const struct dblock_call *call, struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    if (mysql_run_row(connection, MYSQL_CLOCK, call, NULL) != 0)
+        return mysql_fail(connection, reterr, "cannot ping the database");
+    answer->now_us = mysql_out_number(connection, MYSQL_N_CLOCK);
+    answer->outcome = DBLOCK_ANSWER_YES;
+    if (connection->has_transaction && !mysql_is_in_transaction(connection)) {
+        connection->has_transaction = 0;
+        answer->outcome = DBLOCK_ANSWER_NO;
+    }
+    return DBLOCK_OK;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* mysql_connection.h - one connection, and the steps of struct dblock_driver_connection. */
+#ifndef DBLOCK_MYSQL_CONNECTION_H
+#define DBLOCK_MYSQL_CONNECTION_H
+
+#include <dblock/sys/driver.h>
+
+#include <mysql.h>
+
+#include "mysql_statement.h"
+
+struct dblock_connection {
+    MYSQL *mysql;
+    const struct dblock_target *target;
+    int role;    /* DBLOCK_ROLE_* */
+    int is_dead; /* the server is not heard on this any more */
+
+    /* What kind of server it is; read once. */
+    int is_mariadb;
+    unsigned int version;   /* 101119 is 10.11.19 */
+    int has_nowait;         /* MariaDB, MySQL 8 */
+    int is_multi_writer;    /* Galera, Group Replication with several primaries */
+    int is_read_only;       /* @@read_only */
+    char multi_writer[32];  /* its name, for messages */
+    unsigned long server_id; /* the server's number of this connection */
+
+    int has_transaction;  /* row: one is open and its lock is held */
+
+    /* The last error, copied where it occurred. */
+    unsigned int error_code;
+    int is_effect_possible; /* it was sent, it writes, and no answer came */
+    char error_sqlstate[8];
+    char error_text[400];
+
+    struct mysql_board in;
+    struct mysql_board out;
+    MYSQL_STMT *statements[MYSQL_N_STATEMENTS]; /* NULL: not prepared yet */
+};
+
+dblock_status mysql_connection_open(struct dblock_target *target, int role,
+    const struct dblock_call *call, struct dblock_connection **ret_connection,
+    struct dblock_answer *answer, struct dblock_error *reterr);
+void mysql_connection_close(struct dblock_connection *connection, int how);
+int mysql_connection_is_alive(const struct dblock_connection *connection);
+int mysql_connection_fd(const struct dblock_connection *connection);
+dblock_status mysql_connection_ping(struct dblock_connection *connection,
+    const struct dblock_call *call, struct dblock_answer *answer, struct dblock_error *reterr);
+dblock_status mysql_connection_verify(struct dblock_connection *connection,
+    const struct dblock_call *call, struct dblock_answer *answer, struct dblock_error *reterr);
+
+/* Connects without settings and facts: for KILL, for DDL. */
+dblock_status mysql_connect(struct dblock_target *target, int role, const struct dblock_call *call,
+    struct dblock_connection **ret_connection, struct dblock_error *reterr);
+
+/* Notes an error of the connection itself (code, SQLSTATE, text) and whether it is dead. */
+void mysql_note_error(struct dblock_connection *connection, unsigned int code,
+    const char *sqlstate, const char *text, int is_effect_possible);
+/* Before anything is sent: 0, or 2006 with the error noted, if the server has ended the
+ * connection meanwhile or the deadline has come. So "not sent" is certain. */
+unsigned int mysql_check_sendable(
+    struct dblock_connection *connection, const struct dblock_call *call);
+/* Whether the last answer said that a transaction is open. */
+int mysql_is_in_transaction(const struct dblock_connection *connection);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* mysql_driver.c - what this driver can do, as the table of include/dblock/sys/driver.h.
+ * Nothing happens here; each step is in the file of its group. */
+#include <dblock/mysql.h>
+#include <dblock/sys/driver.h>
+
+#include "mysql_advisory.h"
+#include "mysql_connection.h"
+#include "mysql_insert.h"
+#include "mysql_install.h"
+#include "mysql_lease.h"
+#include "mysql_observe.h"
+#include "mysql_row.h"
+#include "mysql_session.h"
+#include "mysql_sql.h"
+#include "mysql_target.h"
+
+static const struct dblock_driver driver = {
+    .abi = DBLOCK_DRIVER_ABI,
+    .struct_size = sizeof(struct dblock_driver),
+    .scheme = "mysql",
+    .schema = mysql_schema_text,
+    .target_open = mysql_target_open,
+    .target_close = mysql_target_close,
+    .install = mysql_install,
+    .connection = {
+        .open = mysql_connection_open,
+        .close = mysql_connection_close,
+        .is_alive = mysql_connection_is_alive,
+        .fd = mysql_connection_fd,
+        .ping = mysql_connection_ping,
+        .verify = mysql_connection_verify,
+    },
+    .session = {
+        .begin = mysql_session_begin,
+        .renew = mysql_session_renew,
+        .end = mysql_session_end,
+        .holds = mysql_session_holds,
+    },
+    .lease = {
+        .take = mysql_lease_take,
+        .drop = mysql_lease_drop,
+        .extend = mysql_lease_extend,
+        .look = mysql_lease_look,
+    },
+    .insert = {
+        .take = mysql_insert_take,
+        .drop = mysql_insert_drop,
+        .extend = mysql_insert_extend,
+        .look = mysql_insert_look,
+    },
+    .row = {
+        .seed = mysql_row_seed,
+        .take = mysql_row_take,
+        .drop = mysql_row_drop,
+        .prove = mysql_row_prove,
+        .draw = mysql_row_draw,
+    },
+    .advisory = {
+        .seed = NULL,
+        .take = mysql_advisory_take,
+        .drop = mysql_advisory_drop,
+        .prove = mysql_advisory_prove,
+        .draw = mysql_advisory_draw,
+    },
+    .observe = {
+        .list = mysql_observe_list,
+        .end = mysql_observe_end,
+        .purge = mysql_observe_purge,
+    },
+};
+
+const struct dblock_driver *dblock_mysql_driver(void)
+{
+    return &driver;
+}

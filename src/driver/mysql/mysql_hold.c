@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: MIT */
+/* mysql_hold.c - one attempt to take, give back, extend, look at or end a grant that is a
+ * row. Lease and insert differ in their tables only (mysql_lease.c, mysql_insert.c).
+ *
+ * The usual answers are one prepared statement each. Only a take that did not get its
+ * name asks more: who has it; and, if that holder has ended, three statements that end
+ * its session, look for a guard, and take over. Why each is safe: sql/lease.sql. */
+#include "mysql_hold.h"
+
+#include <string.h>
+
+#include "mysql_connection.h"
+#include "mysql_error.h"
+#include "mysql_target.h"
+#include "mysql_text.h"
+
+enum mysql_statement_id mysql_hold_statement(
+    const struct mysql_hold *hold, enum mysql_statement_id lease_statement)
+{
+    return (enum mysql_statement_id)(hold->first + (lease_statement - MYSQL_LEASE_TAKE));
+}
+
+static void put_subject(
+    struct dblock_connection *connection, const struct dblock_subject *subject)
+{
+    mysql_in_bytes(connection, MYSQL_B_NAME, subject->name, subject->name_size);
+}
+
+void mysql_grant_fill(struct dblock_connection *connection, struct dblock_grant *grant)
+{
+    const struct mysql_bytes *owner = mysql_out_bytes(connection, MYSQL_B_OWNER);
+
+    grant->token = mysql_out_number(connection, MYSQL_N_TOKEN);
+    grant->now_us = mysql_out_number(connection, MYSQL_N_CLOCK);
+    grant->since_us = mysql_out_number(connection, MYSQL_N_SINCE);
+    grant->expires_us = mysql_out_number(connection, MYSQL_N_EXPIRES);
+    grant->pid = mysql_out_number(connection, MYSQL_N_PID);
+    grant->n_waiters = UINT32_MAX;
+    if (!owner->is_null && owner->size == DBLOCK_ID_SIZE)
+        dblock_id_text((const unsigned char *)owner->data, grant->owner);
+    dblock_text_copy(
+        grant->name, sizeof grant->name, mysql_out_bytes(connection, MYSQL_B_NAME)->data);
+    dblock_text_copy(
+        grant->label, sizeof grant->label, mysql_out_bytes(connection, MYSQL_B_LABEL)->data);
+    dblock_text_copy(
+        grant->host, sizeof grant->host, mysql_out_bytes(connection, MYSQL_B_HOST)->data);
+}
+
+int mysql_grant_is_in_force(const struct dblock_connection *connection, uint64_t *ret_remaining_us)
+{
+    int has_session = !mysql_out_bytes(connection, MYSQL_B_SESSION)->is_null;
+    int64_t now = mysql_out_number(connection, MYSQL_N_CLOCK);
+    int64_t end = mysql_out_number(
+        connection, has_session ? MYSQL_N_SESSION_END : MYSQL_N_EXPIRES);
+
+    *ret_remaining_us = end > now ? (uint64_t)(end - now) : 0;
+    if (mysql_out_is_null(connection, MYSQL_N_TOKEN))
+        return 0;
+    /* An expired session holds what it holds until somebody ends it. */
+    return has_session ? !mysql_out_is_null(connection, MYSQL_N_SESSION_END) : end > now;
+}
+
+/* What a look found, as a holder. */
+static void fill_holder(struct dblock_connection *connection, const struct mysql_hold *hold,
+    const struct dblock_subject *subject, struct dblock_grant *grant)
+{
+    uint64_t remaining_us;
+
+    if (grant == NULL)
+        return;
+    memset(grant, 0, sizeof *grant);
+    grant->struct_size = sizeof *grant;
+    (void)mysql_grant_is_in_force(connection, &remaining_us);
+    mysql_grant_fill(connection, grant);
+    grant->strategy = hold->strategy;
+    grant->is_heartbeat = !mysql_out_bytes(connection, MYSQL_B_SESSION)->is_null;
+    if (grant->is_heartbeat)
+        grant->expires_us = mysql_out_number(connection, MYSQL_N_SESSION_END);
+    grant->remaining_ms = remaining_us / 1000;
+    dblock_text_copy(grant->name, sizeof grant->name, subject->name);
+}
+
+/* What the insert id of a take says (head of sql/lease.sql). */
+static void read_grant(
+    const struct dblock_take *take, uint64_t insert_id, struct dblock_answer *answer)
+{
+    /* 2 ** (i / 16) in units of 2 ** -16, rounded down */
+    static const uint32_t roots[16] = { 65536, 68437, 71467, 74631, 77935, 81386, 84989, 88752,
+        92681, 96785, 101070, 105545, 110217, 115097, 120193, 125514 };
+    uint64_t q = insert_id & 1023;
+
+    answer->outcome = DBLOCK_ANSWER_YES;
+    answer->token = (int64_t)(insert_id >> 11);
+    answer->now_us = (insert_id & 1024) != 0 ? answer->token : 0;
+    if (take->session == NULL) {
+        answer->remaining_us = take->ttl_us;
+        return;
+    }
+    answer->session_remaining_us = q < 47 * 16 ? ((uint64_t)roots[q & 15] << (q >> 4)) >> 16
+                                               : (uint64_t)1 << 47;
+    answer->remaining_us = answer->session_remaining_us;
+}
+
+/* The outputs of a look are there. Not in force, or its session has expired. */
+static int is_ended(const struct dblock_connection *connection)
+{
+    uint64_t remaining_us;
+
+    if (mysql_out_is_null(connection, MYSQL_N_TOKEN) ||
+        mysql_out_bytes(connection, MYSQL_B_OWNER)->is_null)
+        return 0; /* free, or kept by nobody */
+    return !mysql_grant_is_in_force(connection, &remaining_us) || remaining_us == 0;
+}
+
+/* Takes over from a holder that a look found ended. 0 or a native code. */
+static unsigned int take_ended(const struct mysql_hold *hold,
+    struct dblock_connection *connection, const struct dblock_call *call,
+    const struct dblock_take *take, int *ret_is_pinned, struct mysql_result *result)
+{
+    const struct mysql_bytes *seen = mysql_out_bytes(connection, MYSQL_B_SESSION);
+    int has_row;
+
+    result->affected_rows = 0;
+    if (!seen->is_null && !mysql_out_is_null(connection, MYSQL_N_SESSION_END)) {
+        mysql_in_bytes(connection, MYSQL_B_SESSION, seen->data, DBLOCK_ID_SIZE);
+        if (mysql_run(connection, MYSQL_SESSION_END_EXPIRED, call, NULL) != 0)
+            return connection->error_code;
+        mysql_in_bytes(connection, MYSQL_B_SESSION, take->session, DBLOCK_ID_SIZE);
+    }
+    mysql_in_number(connection, MYSQL_N_TOKEN, mysql_out_number(connection, MYSQL_N_TOKEN));
+    if (mysql_run_row(connection, mysql_hold_statement(hold, MYSQL_LEASE_PROBE), call, &has_row) !=
+        0) {
+        *ret_is_pinned = mysql_error_class(connection->error_code) == MYSQL_CLASS_LOCKED;
+        return connection->error_code;
+    }
+    if (!has_row)
+        return 0;
+    return mysql_run(
+        connection, mysql_hold_statement(hold, MYSQL_LEASE_TAKE_ENDED), call, result);
+}
+
+/* A conflict is an answer; the rest is a failure. */
+static dblock_status fail_take(const struct mysql_hold *hold, struct dblock_connection *connection,
+    const struct dblock_take *take, struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    enum mysql_class class_ = mysql_error_class(connection->error_code);
+
+    if (class_ == MYSQL_CLASS_CONFLICT || class_ == MYSQL_CLASS_LOCKED ||
+        class_ == MYSQL_CLASS_TIMEOUT) {
+        answer->outcome = DBLOCK_ANSWER_AGAIN;
+        return DBLOCK_OK;
+    }
+    return mysql_fail(connection, reterr, "cannot take %s \"%s\"", hold->what, take->subject.name);
+}
+
+/* The statement did not get it: why not? */
+static dblock_status explain_take(const struct mysql_hold *hold,
+    struct dblock_connection *connection, const struct dblock_call *call,
+    const struct dblock_take *take, struct dblock_grant *holder, struct dblock_answer *answer,
+    struct dblock_error *reterr)
+{
+    struct mysql_result result;
+    uint64_t remaining_us;
+    int is_pinned = 0;
+    int64_t now_us;
+
+    if (mysql_run_row(connection, mysql_hold_statement(hold, MYSQL_LEASE_LOOK), call, NULL) != 0) {
+        /* The take itself is known to have had no effect; only its reason is not. */
+        return fail_take(hold, connection, take, answer, reterr);
+    }
+    now_us = mysql_out_number(connection, MYSQL_N_CLOCK);
+    answer->now_us = now_us;
+    if (take->session != NULL) {
+        int64_t my_end = mysql_out_number(connection, MYSQL_N_MY_END);
+
+        if (mysql_out_is_null(connection, MYSQL_N_MY_END) || my_end <= now_us) {
+            answer->outcome = DBLOCK_ANSWER_SESSION;
+            return DBLOCK_OK;
+        }
+        answer->session_remaining_us = (uint64_t)(my_end - now_us);
+    }
+    if (mysql_grant_is_in_force(connection, &remaining_us) && !is_ended(connection)) {
+        fill_holder(connection, hold, &take->subject, holder);
+        answer->outcome = DBLOCK_ANSWER_BUSY;
+        answer->remaining_us = remaining_us;
+        return DBLOCK_OK;
+    }
+    if (now_us > take->not_after_us) {
+        answer->outcome = DBLOCK_ANSWER_LATE;
+        return DBLOCK_OK;
+    }
+    answer->outcome = DBLOCK_ANSWER_AGAIN; /* free: somebody came and went in between */
+    if (!is_ended(connection))
+        return DBLOCK_OK;
+    if (take_ended(hold, connection, call, take, &is_pinned, &result) != 0) {
+        if (!is_pinned)
+            return fail_take(hold, connection, take, answer, reterr);
+        fill_holder(connection, hold, &take->subject, holder);
+        if (holder != NULL)
+            holder->is_pinned = 1;
+        answer->outcome = DBLOCK_ANSWER_PINNED;
+        return DBLOCK_OK;
+    }
+    if (result.affected_rows > 0)
+        read_grant(take, result.insert_id, answer);
+    return DBLOCK_OK;
+}
+
+dblock_status mysql_hold_take(const struct mysql_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_take *take, struct dblock_grant *holder,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    struct mysql_result result;
+
+    put_subject(connection, &take->subject);
+    mysql_in_bytes(connection, MYSQL_B_OWNER, take->owner, DBLOCK_ID_SIZE);
+    mysql_in_bytes(connection, MYSQL_B_SESSION, take->session, DBLOCK_ID_SIZE);
+    mysql_in_text(connection, MYSQL_B_LABEL, take->label);
+    mysql_in_number(connection, MYSQL_N_TTL, (int64_t)take->ttl_us);
+    mysql_in_number(connection, MYSQL_N_NOT_AFTER, take->not_after_us);
+    if (mysql_run(connection, mysql_hold_statement(hold, MYSQL_LEASE_TAKE), call, &result) != 0)
+        return fail_take(hold, connection, take, answer, reterr);
+    if (result.affected_rows == 0)
+        return explain_take(hold, connection, call, take, holder, answer, reterr);
+    read_grant(take, result.insert_id, answer);
+    return DBLOCK_OK;
+}
+
+/* drop and extend: a row that is locked carries a guard. */
+static dblock_status fail_change(const struct mysql_hold *hold,
+    struct dblock_connection *connection, const char *verb, const struct dblock_subject *subject,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    enum mysql_class class_ = mysql_error_class(connection->error_code);
+
+    if (class_ == MYSQL_CLASS_LOCKED) {
+        answer->outcome = DBLOCK_ANSWER_PINNED;
+        return DBLOCK_OK;
+    }
+    if (class_ == MYSQL_CLASS_CONFLICT || class_ == MYSQL_CLASS_TIMEOUT) {
+        answer->outcome = DBLOCK_ANSWER_AGAIN;
+        return DBLOCK_OK;
+    }
+    return mysql_fail(connection, reterr, "cannot %s %s \"%s\"", verb, hold->what, subject->name);
+}
+
+dblock_status mysql_hold_drop(const struct mysql_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    const unsigned char *owner, uint64_t keep_us, struct dblock_answer *answer,
+    struct dblock_error *reterr)
+{
+    int is_insert_form = !connection->is_mariadb && connection->has_nowait;
+    struct mysql_result result;
+
+    put_subject(connection, subject);
+    mysql_in_bytes(connection, MYSQL_B_OWNER, owner, DBLOCK_ID_SIZE);
+    mysql_in_number(connection, MYSQL_N_KEEP, (int64_t)keep_us);
+    if (mysql_run(connection,
+            mysql_hold_statement(
+                hold, is_insert_form ? MYSQL_LEASE_DROP_NOWAIT : MYSQL_LEASE_DROP),
+            call, &result) != 0)
+        return fail_change(hold, connection, "release", subject, answer, reterr);
+    answer->outcome = result.affected_rows > 0 ? DBLOCK_ANSWER_YES : DBLOCK_ANSWER_NO;
+    return DBLOCK_OK;
+}
+
+/* Looks, with no session of mine. */
+static unsigned int look(const struct mysql_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject)
+{
+    put_subject(connection, subject);
+    mysql_in_bytes(connection, MYSQL_B_SESSION, NULL, 0);
+    return mysql_run_row(connection, mysql_hold_statement(hold, MYSQL_LEASE_LOOK), call, NULL);
+}
+
+dblock_status mysql_hold_extend(const struct mysql_hold *hold,
+    struct dblock_connection *connection, const struct dblock_call *call,
+    const struct dblock_subject *subject, const unsigned char *owner, uint64_t ttl_us,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    struct mysql_result result;
+
+    if (!connection->is_mariadb) {
+        /* An UPDATE that waits: ask first whether it would have to. */
+        int has_row;
+
+        if (look(hold, connection, call, subject) != 0)
+            return fail_change(hold, connection, "extend", subject, answer, reterr);
+        mysql_in_number(connection, MYSQL_N_TOKEN, mysql_out_number(connection, MYSQL_N_TOKEN));
+        if (mysql_run_row(
+                connection, mysql_hold_statement(hold, MYSQL_LEASE_PROBE), call, &has_row) != 0)
+            return fail_change(hold, connection, "extend", subject, answer, reterr);
+    }
+    put_subject(connection, subject);
+    mysql_in_bytes(connection, MYSQL_B_OWNER, owner, DBLOCK_ID_SIZE);
+    mysql_in_number(connection, MYSQL_N_TTL, (int64_t)ttl_us);
+    if (mysql_run(connection, mysql_hold_statement(hold, MYSQL_LEASE_EXTEND), call, &result) != 0)
+        return fail_change(hold, connection, "extend", subject, answer, reterr);
+    answer->outcome = result.insert_id != 0 ? DBLOCK_ANSWER_YES : DBLOCK_ANSWER_NO;
+    answer->now_us = (int64_t)result.insert_id;
+    return DBLOCK_OK;
+}
+
+dblock_status mysql_hold_look(const struct mysql_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    struct dblock_grant *grant, struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    if (look(hold, connection, call, subject) != 0)
+        return mysql_fail(
+            connection, reterr, "cannot look at %s \"%s\"", hold->what, subject->name);
+    answer->now_us = mysql_out_number(connection, MYSQL_N_CLOCK);
+    answer->outcome = DBLOCK_ANSWER_NO;
+    if (mysql_grant_is_in_force(connection, &answer->remaining_us)) {
+        answer->outcome = DBLOCK_ANSWER_YES;
+        answer->token = mysql_out_number(connection, MYSQL_N_TOKEN);
+        fill_holder(connection, hold, subject, grant);
+    }
+    return DBLOCK_OK;
+}
+
+/* Inside the transaction of a break. 0 or a native code. */
+static unsigned int end_grant(const struct mysql_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, struct mysql_result *result)
+{
+    const struct mysql_bytes *session = mysql_out_bytes(connection, MYSQL_B_SESSION);
+    int has_row;
+
+    result->affected_rows = 0;
+    if (mysql_run_row(connection, mysql_hold_statement(hold, MYSQL_LEASE_PROBE), call, &has_row) !=
+        0)
+        return connection->error_code;
+    if (!has_row)
+        return 0;
+    if (mysql_run(connection, mysql_hold_statement(hold, MYSQL_LEASE_BREAK), call, result) != 0)
+        return connection->error_code;
+    if (result->affected_rows == 0 || session->is_null)
+        return 0;
+    mysql_in_bytes(connection, MYSQL_B_SESSION, session->data, DBLOCK_ID_SIZE);
+    return mysql_run(connection, MYSQL_SESSION_CHANGED, call, NULL);
+}
+
+dblock_status mysql_hold_end(const struct mysql_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject, int64_t token,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    struct mysql_result result;
+    uint64_t remaining_us;
+    dblock_status status;
+
+    if (look(hold, connection, call, subject) != 0)
+        return mysql_fail(connection, reterr, "cannot break %s \"%s\"", hold->what, subject->name);
+    answer->now_us = mysql_out_number(connection, MYSQL_N_CLOCK);
+    answer->outcome = DBLOCK_ANSWER_NO;
+    if (!mysql_grant_is_in_force(connection, &remaining_us) ||
+        (token != 0 && token != mysql_out_number(connection, MYSQL_N_TOKEN)))
+        return DBLOCK_OK;
+    mysql_in_number(connection, MYSQL_N_TOKEN, mysql_out_number(connection, MYSQL_N_TOKEN));
+    if (mysql_text_run(connection, "START TRANSACTION", call, 0, 0, NULL) != 0)
+        return mysql_fail(connection, reterr, "cannot break %s \"%s\"", hold->what, subject->name);
+    if (end_grant(hold, connection, call, &result) == 0) {
+        if (mysql_text_run(connection, "COMMIT", call, 0, 1, NULL) == 0) {
+            if (result.affected_rows > 0)
+                answer->outcome = DBLOCK_ANSWER_YES;
+            return DBLOCK_OK;
+        }
+    } else {
+        connection->is_effect_possible = 0; /* without its COMMIT it is rolled back */
+    }
+    status = fail_change(hold, connection, "break", subject, answer, reterr);
+    if (!connection->is_dead)
+        (void)mysql_text_run(connection, "ROLLBACK", call, 0, 0, NULL);
+    return status;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* mysql_hold.h - grants that are rows, whatever their table: what lease and insert
+ * share. */
+#ifndef DBLOCK_MYSQL_HOLD_H
+#define DBLOCK_MYSQL_HOLD_H
+
+#include <dblock/sys/driver.h>
+
+#include "mysql_statement.h"
+
+/* One table of such grants. The statements follow `first` in the order of
+ * MYSQL_LEASE_TAKE to MYSQL_LEASE_PURGE. */
+struct mysql_hold {
+    int strategy;
+    const char *what; /* in messages */
+    enum mysql_statement_id first;
+};
+
+extern const struct mysql_hold mysql_hold_lease;
+extern const struct mysql_hold mysql_hold_insert;
+
+/* The statement of the table that corresponds to one of lease's. */
+enum mysql_statement_id mysql_hold_statement(
+    const struct mysql_hold *hold, enum mysql_statement_id lease_statement);
+
+dblock_status mysql_hold_take(const struct mysql_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_take *take, struct dblock_grant *holder,
+    struct dblock_answer *answer, struct dblock_error *reterr);
+dblock_status mysql_hold_drop(const struct mysql_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    const unsigned char *owner, uint64_t keep_us, struct dblock_answer *answer,
+    struct dblock_error *reterr);
+dblock_status mysql_hold_extend(const struct mysql_hold *hold,
+    struct dblock_connection *connection, const struct dblock_call *call,
+    const struct dblock_subject *subject, const unsigned char *owner, uint64_t ttl_us,
+    struct dblock_answer *answer, struct dblock_error *reterr);
+dblock_status mysql_hold_look(const struct mysql_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    struct dblock_grant *grant, struct dblock_answer *answer, struct dblock_error *reterr);
+/* Ends the grant of the name, of `token` only unless 0 (observe.end). */
+dblock_status mysql_hold_end(const struct mysql_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject, int64_t token,
+    struct dblock_answer *answer, struct dblock_error *reterr);
+
+/* From the outputs of a look, a listing or a session's holdings: what they have of name,
+ * owner, token, times, host, process and label. */
+void mysql_grant_fill(struct dblock_connection *connection, struct dblock_grant *grant);
+/* Whether the outputs of a look or a listing describe a grant in force, and how long it
+ * lasts at the clock of those outputs. */
+int mysql_grant_is_in_force(const struct dblock_connection *connection, uint64_t *ret_remaining_us);
+
+#endif

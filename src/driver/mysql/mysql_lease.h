@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* mysql_lease.h - the steps of the strategy lease. */
+#ifndef DBLOCK_MYSQL_LEASE_H
+#define DBLOCK_MYSQL_LEASE_H
+
+#include <dblock/sys/driver.h>
+
+dblock_status mysql_lease_take(struct dblock_connection *connection, const struct dblock_call *call,
+    const struct dblock_take *take, struct dblock_grant *holder, struct dblock_answer *answer,
+    struct dblock_error *reterr);
+dblock_status mysql_lease_drop(struct dblock_connection *connection, const struct dblock_call *call,
+    const struct dblock_subject *subject, const unsigned char *owner, uint64_t keep_us,
+    struct dblock_answer *answer, struct dblock_error *reterr);
+dblock_status mysql_lease_extend(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    const unsigned char *owner, uint64_t ttl_us, struct dblock_answer *answer,
+    struct dblock_error *reterr);
+dblock_status mysql_lease_look(struct dblock_connection *connection, const struct dblock_call *call,
+    const struct dblock_subject *subject, struct dblock_grant *grant, struct dblock_answer *answer,
+    struct dblock_error *reterr);
+
+#endif

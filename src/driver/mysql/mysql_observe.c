@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: MIT */
+/* mysql_observe.c - lists grants, ends them, and purges what nobody needs.
+ *
+ * Row and advisory are listed as far as the server tells: row by asking for each name of
+ * dblock_row whether it is locked, advisory by asking for each name that ever drew a
+ * token who has it. */
+#include "mysql_observe.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mysql_advisory.h"
+#include "mysql_connection.h"
+#include "mysql_error.h"
+#include "mysql_hold.h"
+#include "mysql_text.h"
+
+#define LIST_MAX 1000 /* names of one page that are asked for one by one */
+
+/* From where to where, in bytes: after < name, from <= name < below. */
+static void put_range(struct dblock_connection *connection, const struct dblock_page *page)
+{
+    unsigned char below[257];
+    size_t size;
+
+    mysql_in_text(connection, MYSQL_B_AFTER, page->after != NULL ? page->after : "");
+    mysql_in_number(connection, MYSQL_N_LIMIT,
+        page->limit < INT32_MAX ? (int64_t)page->limit : INT32_MAX);
+    mysql_in_number(connection, MYSQL_N_IDLE, page->is_idle != 0);
+    if (page->name != NULL) {
+        size = strlen(page->name);
+        if (size > 256)
+            size = 256;
+        mysql_in_bytes(connection, MYSQL_B_FROM, page->name, size);
+        memcpy(below, page->name, size);
+        below[size++] = 0; /* the next string in the order of bytes */
+        mysql_in_bytes(connection, MYSQL_B_BELOW, below, size);
+        return;
+    }
+    mysql_in_text(connection, MYSQL_B_FROM, page->prefix != NULL ? page->prefix : "");
+    size = page->prefix != NULL ? strlen(page->prefix) : 0;
+    if (size > 255)
+        size = 255;
+    if (size > 0)
+        memcpy(below, page->prefix, size);
+    while (size > 0 && below[size - 1] == 0xFF)
+        --size;
+    if (size > 0)
+        ++below[size - 1];
+    else
+        below[size++] = 0xFF; /* above all UTF-8 */
+    mysql_in_bytes(connection, MYSQL_B_BELOW, below, size);
+}
+
+static dblock_status list_holds(const struct mysql_hold *hold,
+    struct dblock_connection *connection, const struct dblock_call *call,
+    const struct dblock_page *page, dblock_grant_fn fn, void *context,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    enum mysql_statement_id id = mysql_hold_statement(hold, MYSQL_LEASE_LIST);
+    struct dblock_grant grant;
+
+    put_range(connection, page);
+    if (mysql_run_rows(connection, id, call) != 0)
+        return mysql_fail(connection, reterr, "cannot list grants of the strategy %s", hold->what);
+    while (mysql_fetch(connection, id)) {
+        uint64_t remaining_us;
+
+        memset(&grant, 0, sizeof grant);
+        grant.struct_size = sizeof grant;
+        grant.strategy = hold->strategy;
+        mysql_grant_fill(connection, &grant);
+        grant.is_heartbeat = !mysql_out_bytes(connection, MYSQL_B_SESSION)->is_null;
+        if (grant.is_heartbeat)
+            grant.expires_us = mysql_out_number(connection, MYSQL_N_SESSION_END);
+        if (!mysql_grant_is_in_force(connection, &remaining_us))
+            grant.owner[0] = 0; /* an idle row: nobody holds it */
+        grant.remaining_ms = remaining_us / 1000;
+        answer->now_us = grant.now_us;
+        if (fn(&grant, context) != 0)
+            break;
+    }
+    mysql_end_rows(connection, id);
+    return DBLOCK_OK;
+}
+
+/* The names of a page, in memory, so that each can be asked for. */
+struct names {
+    size_t n;
+    struct dblock_grant *grants;
+};
+
+static dblock_status read_names(struct dblock_connection *connection,
+    const struct dblock_call *call, enum mysql_statement_id id, const struct dblock_page *page,
+    int strategy, struct names *names, struct dblock_error *reterr)
+{
+    size_t limit = page->limit < LIST_MAX ? page->limit : LIST_MAX;
+
+    names->n = 0;
+    names->grants = calloc(limit + 1, sizeof *names->grants);
+    if (names->grants == NULL)
+        return dblock_error_set(
+            reterr, DBLOCK_E_MEMORY, NULL, "cannot list grants: out of memory");
+    put_range(connection, page);
+    mysql_in_number(connection, MYSQL_N_LIMIT, (int64_t)limit);
+    if (mysql_run_rows(connection, id, call) != 0)
+        return mysql_fail(connection, reterr, "cannot list grants of the strategy %s",
+            strategy == DBLOCK_ROW ? "row" : "advisory");
+    while (names->n < limit && mysql_fetch(connection, id)) {
+        struct dblock_grant *grant = &names->grants[names->n++];
+
+        grant->struct_size = sizeof *grant;
+        grant->strategy = strategy;
+        grant->n_waiters = UINT32_MAX;
+        grant->now_us = mysql_out_number(connection, MYSQL_N_CLOCK);
+        dblock_text_copy(
+            grant->name, sizeof grant->name, mysql_out_bytes(connection, MYSQL_B_NAME)->data);
+        if (strategy == DBLOCK_ADVISORY) {
+            grant->token = mysql_out_number(connection, MYSQL_N_TOKEN);
+            grant->server_pid = mysql_out_number(connection, MYSQL_N_ANSWER);
+        }
+    }
+    mysql_end_rows(connection, id);
+    return DBLOCK_OK;
+}
+
+static dblock_status list_rows(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_page *page, dblock_grant_fn fn,
+    void *context, struct dblock_error *reterr)
+{
+    struct names names = { 0, NULL };
+    dblock_status status;
+    size_t i;
+
+    status = read_names(
+        connection, call, MYSQL_ROW_LIST, page, DBLOCK_ROW, &names, reterr);
+    for (i = 0; status == DBLOCK_OK && i < names.n; ++i) {
+        int has_row;
+        unsigned int code;
+
+        mysql_in_text(connection, MYSQL_B_NAME, names.grants[i].name);
+        code = mysql_run_row(connection, MYSQL_ROW_LIST_PROBE, call, &has_row);
+        if (code != 0 && mysql_error_class(code) != MYSQL_CLASS_LOCKED) {
+            status = mysql_fail(connection, reterr, "cannot list grants of the strategy row");
+            break;
+        }
+        if (code == 0 && !page->is_idle)
+            continue;
+        if (code != 0)
+            names.grants[i].remaining_ms = DBLOCK_FOREVER;
+        if (fn(&names.grants[i], context) != 0)
+            break;
+    }
+    free(names.grants);
+    return status;
+}
+
+static dblock_status list_advisory(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_page *page, dblock_grant_fn fn,
+    void *context, struct dblock_error *reterr)
+{
+    struct names names = { 0, NULL };
+    struct dblock_subject subject = { page->name, 0, page->advisory_id, page->has_advisory_id };
+    struct dblock_page tokens = *page;
+    char buffer[32];
+    dblock_status status;
+    size_t i;
+
+    if (page->name != NULL) {
+        subject.name_size = strlen(page->name);
+        tokens.name = mysql_advisory_name(&subject, buffer, sizeof buffer, &i);
+    }
+    status = read_names(
+        connection, call, MYSQL_ADVISORY_LIST, &tokens, DBLOCK_ADVISORY, &names, reterr);
+    if (status == DBLOCK_OK && page->name != NULL && names.n == 0 && page->limit > 0) {
+        /* one name is asked for: that the server can tell, token or not */
+        if (mysql_advisory_ask(connection, call, &subject) != 0) {
+            status = mysql_fail(connection, reterr, "cannot look at advisory lock \"%s\"",
+                page->name);
+        } else if (!mysql_out_is_null(connection, MYSQL_N_ANSWER)) {
+            struct dblock_grant *grant = &names.grants[names.n++];
+
+            grant->struct_size = sizeof *grant;
+            grant->strategy = DBLOCK_ADVISORY;
+            grant->n_waiters = UINT32_MAX;
+            grant->now_us = mysql_out_number(connection, MYSQL_N_CLOCK);
+            grant->server_pid = mysql_out_number(connection, MYSQL_N_ANSWER);
+            dblock_text_copy(grant->name, sizeof grant->name, tokens.name);
+        }
+    }
+    for (i = 0; status == DBLOCK_OK && i < names.n; ++i) {
+        struct dblock_grant *grant = &names.grants[i];
+
+        if (grant->server_pid != 0)
+            mysql_advisory_fill(connection, call, grant->server_pid, grant);
+        else if (!page->is_idle)
+            continue;
+        if (fn(grant, context) != 0)
+            break;
+    }
+    free(names.grants);
+    return status;
+}
+
+dblock_status mysql_observe_list(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_page *page, dblock_grant_fn fn,
+    void *context, struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    answer->outcome = DBLOCK_ANSWER_YES;
+    switch (page->strategy) {
+    case DBLOCK_LEASE:
+        return list_holds(
+            &mysql_hold_lease, connection, call, page, fn, context, answer, reterr);
+    case DBLOCK_INSERT:
+        return list_holds(
+            &mysql_hold_insert, connection, call, page, fn, context, answer, reterr);
+    case DBLOCK_ROW:
+        return list_rows(connection, call, page, fn, context, reterr);
+    default:
+        return list_advisory(connection, call, page, fn, context, reterr);
+    }
+}
+
+/* Ends the server's connection that has an advisory lock. */
+static dblock_status end_advisory(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject, int64_t token,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    char buffer[32];
+    char sql[64];
+    const char *name;
+    size_t size;
+    int has_row;
+    long long holder;
+
+    answer->outcome = DBLOCK_ANSWER_NO;
+    if (token != 0) {
+        name = mysql_advisory_name(subject, buffer, sizeof buffer, &size);
+        mysql_in_bytes(connection, MYSQL_B_NAME, name, size);
+        if (mysql_run_row(connection, MYSQL_ADVISORY_TOKEN, call, &has_row) != 0)
+            return mysql_fail(
+                connection, reterr, "cannot break advisory lock \"%s\"", subject->name);
+        if (!has_row || mysql_out_number(connection, MYSQL_N_TOKEN) != token)
+            return DBLOCK_OK;
+    }
+    if (mysql_advisory_ask(connection, call, subject) != 0)
+        return mysql_fail(connection, reterr, "cannot break advisory lock \"%s\"", subject->name);
+    answer->now_us = mysql_out_number(connection, MYSQL_N_CLOCK);
+    if (mysql_out_is_null(connection, MYSQL_N_ANSWER))
+        return DBLOCK_OK;
+    holder = (long long)mysql_out_number(connection, MYSQL_N_ANSWER);
+    if (holder == mysql_out_number(connection, MYSQL_N_MINE))
+        return dblock_error_set(reterr, DBLOCK_E_UNSUPPORTED, "release it instead",
+            "cannot break advisory lock \"%s\": this very connection has it", subject->name);
+    (void)snprintf(sql, sizeof sql, "KILL CONNECTION %lld", holder);
+    if (mysql_text_run(connection, sql, call, 0, 1, NULL) != 0) {
+        if (connection->error_code == 1094) /* it has just gone by itself */
+            return DBLOCK_OK;
+        return mysql_fail(connection, reterr, "cannot break advisory lock \"%s\" of connection %lld",
+            subject->name, holder);
+    }
+    answer->outcome = DBLOCK_ANSWER_YES;
+    return DBLOCK_OK;
+}
+
+dblock_status mysql_observe_end(struct dblock_connection *connection,
+    const struct dblock_call *call, int strategy, const struct dblock_subject *subject,
+    int64_t token, struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    switch (strategy) {
+    case DBLOCK_LEASE:
+        return mysql_hold_end(
+            &mysql_hold_lease, connection, call, subject, token, answer, reterr);
+    case DBLOCK_INSERT:
+        return mysql_hold_end(
+            &mysql_hold_insert, connection, call, subject, token, answer, reterr);
+    case DBLOCK_ADVISORY:
+        return end_advisory(connection, call, subject, token, answer, reterr);
+    default:
+        return dblock_error_set(reterr, DBLOCK_E_UNSUPPORTED,
+            "find the connection in SHOW ENGINE INNODB STATUS or performance_schema.data_locks "
+            "and KILL it",
+            "cannot break row lock \"%s\": the server does not tell who locks a row",
+            subject->name);
+    }
+}
+
+/* One row that a purge will delete. */
+struct candidate {
+    int64_t token;
+    int strategy;
+    struct mysql_bytes name; /* or a session's id */
+};
+
+/* Reads candidates; the floor of their strategy then covers them. 0 or a native code. */
+static unsigned int read_candidates(struct dblock_connection *connection,
+    const struct dblock_call *call, enum mysql_statement_id id, int strategy,
+    struct candidate *candidates, size_t *ret_n)
+{
+    int64_t highest[5] = { 0 };
+    size_t n = 0;
+    int i;
+
+    mysql_in_number(connection, MYSQL_N_LIMIT, MYSQL_BATCH_MAX);
+    if (mysql_run_rows(connection, id, call) != 0)
+        return connection->error_code;
+    while (n < MYSQL_BATCH_MAX && mysql_fetch(connection, id)) {
+        struct candidate *candidate = &candidates[n++];
+
+        candidate->strategy = strategy != 0
+            ? strategy
+            : (int)mysql_out_number(connection, MYSQL_N_STRATEGY) & 7;
+        candidate->token = mysql_out_number(connection, MYSQL_N_TOKEN);
+        candidate->name = *mysql_out_bytes(
+            connection, id == MYSQL_SESSION_PURGE_CANDIDATES ? MYSQL_B_SESSION : MYSQL_B_NAME);
+        if (candidate->strategy < 5 && candidate->token > highest[candidate->strategy])
+            highest[candidate->strategy] = candidate->token;
+    }
+    mysql_end_rows(connection, id);
+    *ret_n = n;
+    if (id == MYSQL_SESSION_PURGE_CANDIDATES || id == MYSQL_ROW_PURGE_CANDIDATES)
+        return 0; /* these carry no tokens */
+    for (i = 1; i < 5; ++i) {
+        if (highest[i] == 0)
+            continue;
+        mysql_in_number(connection, MYSQL_N_TOKEN, highest[i]);
+        mysql_in_number(connection, MYSQL_N_STRATEGY, i);
+        if (mysql_run(connection, MYSQL_FLOOR_RAISE, call, NULL) != 0)
+            return connection->error_code;
+    }
+    return 0;
+}
+
+/* Whether a DELETE of the candidate would wait, where DELETE cannot be told not to. */
+static int is_locked(struct dblock_connection *connection, const struct dblock_call *call,
+    enum mysql_statement_id delete_id)
+{
+    enum mysql_statement_id probe = delete_id == MYSQL_LEASE_PURGE ? MYSQL_LEASE_PROBE
+        : delete_id == MYSQL_INSERT_PURGE                          ? MYSQL_INSERT_PROBE
+        : delete_id == MYSQL_ROW_PURGE                             ? MYSQL_ROW_PURGE_PROBE
+                                                                   : MYSQL_CLOCK;
+    int has_row;
+
+    if (connection->is_mariadb || probe == MYSQL_CLOCK)
+        return 0;
+    return mysql_run_row(connection, probe, call, &has_row) != 0;
+}
+
+static unsigned int purge_one(struct dblock_connection *connection, const struct dblock_call *call,
+    enum mysql_statement_id read_id, enum mysql_statement_id delete_id, int strategy,
+    struct dblock_answer *answer)
+{
+    struct candidate candidates[MYSQL_BATCH_MAX];
+    struct mysql_result result;
+    size_t n = 0;
+    size_t i;
+
+    if (read_candidates(connection, call, read_id, strategy, candidates, &n) != 0)
+        return connection->error_code;
+    for (i = 0; i < n; ++i) {
+        mysql_in_bytes(connection, MYSQL_B_NAME, candidates[i].name.data, candidates[i].name.size);
+        mysql_in_bytes(
+            connection, MYSQL_B_SESSION, candidates[i].name.data, candidates[i].name.size);
+        mysql_in_number(connection, MYSQL_N_STRATEGY, candidates[i].strategy);
+        mysql_in_number(connection, MYSQL_N_TOKEN, candidates[i].token);
+        if (!is_locked(connection, call, delete_id) &&
+            mysql_run(connection, delete_id, call, &result) == 0) {
+            answer->n_rows += result.affected_rows;
+            continue;
+        }
+        switch (mysql_error_class(connection->error_code)) {
+        case MYSQL_CLASS_LOCKED: /* another time */
+        case MYSQL_CLASS_CONFLICT:
+            continue;
+        case MYSQL_CLASS_REFUSED:
+        case MYSQL_CLASS_TIMEOUT:
+        case MYSQL_CLASS_GONE:
+            return connection->error_code;
+        }
+    }
+    return 0;
+}
+
+dblock_status mysql_observe_purge(struct dblock_connection *connection,
+    const struct dblock_call *call, struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    answer->outcome = DBLOCK_ANSWER_YES;
+    if (purge_one(connection, call, MYSQL_SESSION_PURGE_CANDIDATES, MYSQL_SESSION_END_EXPIRED, 0,
+            answer) != 0 ||
+        purge_one(connection, call, MYSQL_LEASE_PURGE_CANDIDATES, MYSQL_LEASE_PURGE, DBLOCK_LEASE,
+            answer) != 0 ||
+        purge_one(connection, call, MYSQL_INSERT_PURGE_CANDIDATES, MYSQL_INSERT_PURGE,
+            DBLOCK_INSERT, answer) != 0 ||
+        purge_one(connection, call, MYSQL_TOKEN_PURGE_CANDIDATES, MYSQL_TOKEN_PURGE, 0, answer) !=
+            0 ||
+        purge_one(connection, call, MYSQL_ROW_PURGE_CANDIDATES, MYSQL_ROW_PURGE, DBLOCK_ROW,
+            answer) != 0) {
+        enum mysql_class class_ = mysql_error_class(connection->error_code);
+
+        if (class_ == MYSQL_CLASS_CONFLICT || class_ == MYSQL_CLASS_LOCKED) {
+            answer->outcome = DBLOCK_ANSWER_AGAIN;
+            return DBLOCK_OK;
+        }
+        return mysql_fail(connection, reterr, "cannot purge");
+    }
+    return DBLOCK_OK;
+}

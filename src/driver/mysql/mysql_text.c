@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* mysql_text.c - statements sent as text: filled in, sent, waited for, interrupted. */
+#include "mysql_text.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "mysql_connection.h"
+#include "mysql_error.h"
+#include "mysql_target.h"
+
+#define INTERRUPT_LIMIT_US 2000000u /* a KILL QUERY and the answer to it */
+
+static size_t write_literal(char *target, size_t size, const struct mysql_literal *literal)
+{
+    static const char digits[] = "0123456789abcdef";
+    const unsigned char *data = literal->data;
+    size_t i;
+    int n;
+
+    if (literal->kind == MYSQL_LITERAL_NUMBER) {
+        n = snprintf(target, size, "%llu", (unsigned long long)literal->number);
+        return (size_t)n;
+    }
+    if (literal->kind == MYSQL_LITERAL_SECONDS) {
+        n = snprintf(target, size, "%llu.%06llu", (unsigned long long)(literal->number / 1000000),
+            (unsigned long long)(literal->number % 1000000));
+        return (size_t)n;
+    }
+    if (data == NULL) {
+        n = snprintf(target, size, "NULL");
+        return (size_t)n;
+    }
+    if (2 * literal->size + 4 > size)
+        return size;
+    target[0] = 'x';
+    target[1] = '\'';
+    for (i = 0; i < literal->size; ++i) {
+        target[2 + 2 * i] = digits[data[i] >> 4];
+        target[3 + 2 * i] = digits[data[i] & 15];
+    }
+    target[2 + 2 * literal->size] = '\'';
+    return 3 + 2 * literal->size;
+}
+
+int mysql_text_fill(char *target, size_t size, const char *sql,
+    const struct mysql_literal *literals, size_t n_literals)
+{
+    size_t n = 0;
+    size_t used = 0;
+
+    for (; *sql != 0; ++sql) {
+        if (n + 1 >= size)
+            return 0;
+        if (*sql == '?' && used < n_literals)
+            n += write_literal(target + n, size - n, &literals[used++]);
+        else
+            target[n++] = *sql;
+    }
+    if (n >= size || used != n_literals)
+        return 0;
+    target[n] = 0;
+    return 1;
+}
+
+static unsigned int note_text_error(struct dblock_connection *connection, int is_write)
+{
+    unsigned int code = mysql_errno(connection->mysql);
+
+    if (code == 0)
+        code = 2013;
+    mysql_note_error(connection, code, mysql_sqlstate(connection->mysql),
+        mysql_error(connection->mysql), is_write && mysql_error_is_lost_answer(code));
+    return code;
+}
+
+static void copy_row(MYSQL_RES *rows, struct mysql_text_answer *answer)
+{
+    MYSQL_ROW row = mysql_fetch_row(rows);
+    unsigned int n = mysql_num_fields(rows);
+    unsigned int i;
+
+    if (row == NULL)
+        return;
+    answer->has_row = 1;
+    answer->n_columns = (int)(n < 6 ? n : 6);
+    for (i = 0; i < n && i < 6; ++i) {
+        answer->is_null[i] = row[i] == NULL;
+        if (row[i] != NULL)
+            dblock_text_copy(answer->values[i], sizeof answer->values[i], row[i]);
+    }
+}
+
+/* The answer is on its way or here. An error may come with the rows only (GET_LOCK). */
+static unsigned int read_answer(
+    struct dblock_connection *connection, int is_write, struct mysql_text_answer *answer)
+{
+    MYSQL_RES *rows;
+
+    if (answer != NULL)
+        memset(answer, 0, sizeof *answer);
+    if (mysql_read_query_result(connection->mysql) != 0)
+        return note_text_error(connection, is_write);
+    rows = mysql_store_result(connection->mysql);
+    if (rows == NULL)
+        return mysql_errno(connection->mysql) != 0 ? note_text_error(connection, is_write) : 0;
+    if (answer != NULL)
+        copy_row(rows, answer);
+    mysql_free_result(rows);
+    return 0;
+}
+
+unsigned int mysql_text_run(struct dblock_connection *connection, const char *sql,
+    const struct dblock_call *call, int heed_cancel, int is_write,
+    struct mysql_text_answer *answer)
+{
+    int ready;
+
+    if (mysql_check_sendable(connection, call) != 0)
+        return connection->error_code;
+    if (mysql_send_query(connection->mysql, sql, (unsigned long)strlen(sql)) != 0)
+        return note_text_error(connection, is_write);
+    ready = dblock_fd_wait(mysql_connection_fd(connection), POLLIN, call, heed_cancel);
+    if (ready > 0)
+        return read_answer(connection, is_write, answer);
+    mysql_note_error(connection, 2013, "HY000", "no answer in time", is_write);
+    if (!heed_cancel)
+        return connection->error_code;
+    connection->is_dead = 0; /* the caller interrupts it, or closes */
+    return ready < 0 ? MYSQL_TEXT_CANCELLED : MYSQL_TEXT_DEADLINE;
+}
+
+unsigned int mysql_text_interrupt(
+    struct dblock_connection *connection, int is_write, struct mysql_text_answer *answer)
+{
+    struct dblock_call call = { dblock_clock_us() + INTERRUPT_LIMIT_US, -1 };
+    struct dblock_connection *killer = NULL;
+    unsigned int code;
+    char sql[64];
+
+    (void)snprintf(sql, sizeof sql, "KILL QUERY %lu", connection->server_id);
+    if (mysql_connect((struct dblock_target *)connection->target, DBLOCK_ROLE_SHORT, &call,
+            &killer, NULL) == DBLOCK_OK) {
+        code = mysql_text_run(killer, sql, &call, 0, 0, NULL);
+        mysql_connection_close(
+            killer, code == 0 ? DBLOCK_CLOSE_POLITE : DBLOCK_CLOSE_ABORT);
+        if (code == 0 &&
+            dblock_fd_wait(mysql_connection_fd(connection), POLLIN, &call, 0) > 0) {
+            code = read_answer(connection, is_write, answer);
+            /* If the statement had ended by itself, the kill may be in wait for the next
+             * one: let it have one that does nothing. */
+            if (!connection->is_dead)
+                (void)mysql_text_run(connection, "DO 0", &call, 0, 0, NULL);
+            return code;
+        }
+    }
+    mysql_note_error(connection, 2013, "HY000",
+        "a statement was given up and could not be interrupted", is_write);
+    return connection->error_code;
+}

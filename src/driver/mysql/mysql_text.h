@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* mysql_text.h - statements sent as text, waited for to the millisecond.
+ *
+ * For what cannot be prepared or must be cancelled: settings, COMMIT, KILL, the waits in
+ * the server's queues. Values become literals (x'..' or decimal numbers), never quoted
+ * text. */
+#ifndef DBLOCK_MYSQL_TEXT_H
+#define DBLOCK_MYSQL_TEXT_H
+
+#include <dblock/sys/driver.h>
+
+struct dblock_connection;
+
+enum mysql_literal_kind { MYSQL_LITERAL_NUMBER, MYSQL_LITERAL_BYTES, MYSQL_LITERAL_SECONDS };
+
+struct mysql_literal {
+    enum mysql_literal_kind kind;
+    uint64_t number;  /* NUMBER; SECONDS: microseconds, written as 1.500000 */
+    const void *data; /* BYTES; NULL is NULL */
+    size_t size;
+};
+
+struct mysql_text_answer {
+    int has_row;
+    int n_columns;
+    char values[6][128]; /* of the first row, cut; "" for NULL */
+    int is_null[6];
+};
+
+/* The statement with each "?" replaced by its literal. 0 if it does not fit. */
+int mysql_text_fill(char *target, size_t size, const char *sql,
+    const struct mysql_literal *literals, size_t n_literals);
+
+/* Sends and waits. 0, or the native code; with `heed_cancel` also MYSQL_TEXT_CANCELLED or
+ * MYSQL_TEXT_DEADLINE: then the answer is still to come, and the caller interrupts or
+ * closes. (Without, a deadline is a lost answer and ends the connection.) `answer` NULL:
+ * not wanted. */
+#define MYSQL_TEXT_CANCELLED 90001u
+#define MYSQL_TEXT_DEADLINE 90002u
+unsigned int mysql_text_run(struct dblock_connection *connection, const char *sql,
+    const struct dblock_call *call, int heed_cancel, int is_write,
+    struct mysql_text_answer *answer);
+/* After CANCELLED or DEADLINE: interrupts the statement by KILL QUERY over a connection
+ * of its own, and reads its answer: as mysql_text_run(). If that is not to be had in
+ * time, the connection is dead. */
+unsigned int mysql_text_interrupt(
+    struct dblock_connection *connection, int is_write, struct mysql_text_answer *answer);
+
+#endif

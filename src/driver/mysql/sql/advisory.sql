@@ -1,0 +1,72 @@
+-- SPDX-License-Identifier: MIT
+-- advisory.sql - the server's named locks, GET_LOCK. On connections of the role
+-- ADVISORY (autocommit), except what only looks.
+--
+-- The lock's name at the server, for a name of ours in database D:
+--   CONCAT('dblock:', LEFT(SHA2(D, 256), 12), ':', LEFT(SHA2(name, 256), 32))
+-- 52 characters of lower-case ASCII: below MySQL's limit of 64, and the same whether a
+-- server folds case (MySQL) or not (MariaDB). 128 bits of the name; the database is in
+-- it because these locks belong to the whole server. The part before the name is read
+-- once a connection (session_facts in install.sql). A lock that was named by a number N has N in
+-- decimal as its name, so that other software can share it by GET_LOCK('N', ...).
+-- "in: lock" below is three values: N as text or NULL, the prefix, the name.
+--
+-- These locks count, so a second GET_LOCK of one connection would succeed: each take
+-- asks first whether this connection has it. They survive COMMIT and ROLLBACK and end
+-- with RELEASE_LOCK or the connection. Galera: local to a node, so refused.
+
+
+-- name: advisory_take
+-- in: lock, lock
+-- out: 1 taken, 0 busy, -1 this connection has it, NULL: not given
+-- Waits for nothing. One round trip, in the server's memory alone. Lost answer: the
+-- connection is closed, and with it goes the lock.
+SELECT IF(IS_USED_LOCK(COALESCE(?, CONCAT(?, LEFT(SHA2(?, 256), 32)))) = CONNECTION_ID(), -1,
+       GET_LOCK(COALESCE(?, CONCAT(?, LEFT(SHA2(?, 256), 32))), 0)) AS answer;
+
+-- name: advisory_wait
+-- in: milliseconds, lock, lock, seconds; sent as text, with literals for the marks
+-- out: as advisory_take; error 3024 (MySQL): not within the time; 1213 (MariaDB), 3058
+--      (MySQL): each of us waits for the other; 1317 (MySQL) or NULL (MariaDB): KILL QUERY
+-- The server's queue, first come first served. Reads no table: no snapshot. MariaDB
+-- waits fractions of seconds; MySQL rounds them, so there the seconds are rounded up
+-- and the hint ends the statement in time. Never negative (MariaDB: NULL at once).
+SELECT /*+ MAX_EXECUTION_TIME(?) */
+       IF(IS_USED_LOCK(COALESCE(?, CONCAT(?, LEFT(SHA2(?, 256), 32)))) = CONNECTION_ID(), -1,
+       GET_LOCK(COALESCE(?, CONCAT(?, LEFT(SHA2(?, 256), 32))), ?)) AS answer;
+
+-- name: advisory_drop
+-- in: lock
+-- out: 1 was held until now; 0 another connection has it, NULL nobody has it
+SELECT RELEASE_LOCK(COALESCE(?, CONCAT(?, LEFT(SHA2(?, 256), 32)))) AS answer;
+
+-- name: advisory_holder
+-- in: lock
+-- out: the holder's connection (NULL: nobody), mine, clock
+SELECT IS_USED_LOCK(COALESCE(?, CONCAT(?, LEFT(SHA2(?, 256), 32)))) AS holder, CONNECTION_ID() AS mine,
+       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AS clock;
+
+-- name: advisory_connection
+-- in: connection
+-- out: host (and port) of a connection
+-- Without the right PROCESS only connections of the same user are seen.
+SELECT host FROM information_schema.processlist WHERE id = ?;
+
+-- name: advisory_list
+-- in: prefix, after, from, below, limit
+-- out: name, token, holder's connection (NULL: nobody), clock
+-- MariaDB lists named locks nowhere (performance_schema is off by default), and the
+-- server knows our hashes only. So these are the names that ever drew a token.
+SELECT t.name, t.token,
+       IS_USED_LOCK(IF(t.name REGEXP '^#-?[0-9]+$', SUBSTR(t.name, 2),
+            CONCAT(?, LEFT(SHA2(t.name, 256), 32)))) AS holder,
+       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AS clock
+  FROM dblock_token t
+ WHERE t.strategy = 4 AND t.name > ? AND t.name >= ? AND t.name < ?
+ ORDER BY t.name
+ LIMIT ?;
+
+-- name: advisory_token
+-- in: name
+-- out: the last token drawn
+SELECT token FROM dblock_token WHERE strategy = 4 AND name = ?;

@@ -1,0 +1,51 @@
+-- SPDX-License-Identifier: MIT
+-- install.sql - what a connection sets and asks when it opens, and whether the tables
+-- are those of this release. (The tables themselves: schemas/mysql.)
+
+-- name: session_settings
+-- in: sent as text, with literals for the marks: seconds that a lock of a row is waited
+--     for, seconds for a table's lock, seconds that the connection may idle, seconds
+--     that a statement may take (MariaDB; 0: no limit)
+-- One message, so that a half-made connection is never used. Strict mode: a value that
+-- is too long is an error and never cut. Isolation as a variable: tx_isolation in
+-- MariaDB, transaction_isolation since MySQL 5.7.20.
+SET sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00',
+    autocommit = 1, innodb_lock_wait_timeout = ?, lock_wait_timeout = ?, wait_timeout = ?
+    /*M! , tx_isolation = 'READ-COMMITTED', max_statement_time = ? */
+    /*!50720 , transaction_isolation = 'READ-COMMITTED' */;
+
+-- name: session_facts
+-- in: nothing
+-- out: clock, version, read-only, database
+SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AS clock,
+       VERSION() AS version, @@global.read_only AS is_read_only,
+       COALESCE(CONCAT('dblock:', LEFT(SHA2(DATABASE(), 256), 12), ':'), '') AS prefix;
+
+-- name: has_wsrep
+-- out: 1: a node of Galera. Error 1193: this server does not know it
+SELECT @@wsrep_on;
+
+-- name: is_single_primary
+-- out: 0: Group Replication with several primaries. Error 1193: no such plugin
+SELECT @@group_replication_single_primary_mode, @@group_replication_group_name <> '';
+
+-- name: sync_reads
+-- Galera: reads of this connection wait until what other nodes committed is here.
+SET SESSION wsrep_sync_wait = 1;
+
+-- name: verify_version
+-- out: version
+SELECT version FROM dblock_meta WHERE id = 1;
+
+-- name: verify_names
+-- in: nothing
+-- out: how many name columns compare bytes, how many tables are InnoDB (4 and 7 expected)
+SELECT (SELECT COUNT(*) FROM information_schema.columns
+         WHERE table_schema = DATABASE() AND column_name = 'name' AND data_type = 'varbinary'
+           AND character_maximum_length >= 255
+           AND table_name IN ('dblock_lease', 'dblock_insert', 'dblock_row', 'dblock_token'))
+       AS n_names,
+       (SELECT COUNT(*) FROM information_schema.tables
+         WHERE table_schema = DATABASE() AND engine = 'InnoDB'
+           AND table_name IN ('dblock_meta', 'dblock_floor', 'dblock_session', 'dblock_lease',
+                'dblock_insert', 'dblock_row', 'dblock_token')) AS n_tables;

@@ -1,0 +1,66 @@
+-- SPDX-License-Identifier: MIT
+-- observe.sql - what concerns all strategies: the clock, breaks, the floor, the purge
+-- of sessions and tokens. `clock`: see session.sql.
+
+-- name: clock
+-- in: nothing
+-- out: clock
+-- A ping. Reads no table, so it begins no transaction on a connection without
+-- autocommit, and the IN_TRANS flag of its answer tells whether one stands.
+SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AS clock;
+
+-- name: session_changed
+-- in: session
+-- out: affected rows 1 or 0 (it has ended meanwhile)
+-- Third step of a break: the holder reads back what it holds at its next heartbeat.
+UPDATE dblock_session SET changed = changed + 1 WHERE id = ?;
+
+-- name: floor_raise
+-- in: token, id, token
+-- out: nothing
+-- First step of a purge, in a commit of its own: waits for the takes that have read
+-- the floor (each a statement of ours, a second at most); takes that come later see it.
+UPDATE dblock_floor SET token = ? WHERE id = ? AND token < ?;
+
+-- name: session_purge_candidates
+-- in: limit
+-- out: id
+-- Sessions that have been dead for an hour, and whose names nobody wanted since.
+SELECT id FROM dblock_session
+ WHERE expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - 3600000000
+ LIMIT ?;
+
+-- name: token_purge_candidates
+-- in: limit
+-- out: strategy, name, token
+SELECT strategy, name, token FROM dblock_token
+ WHERE since <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - 3600000000
+ LIMIT ?;
+
+-- name: token_purge
+-- in: strategy, name, token
+-- out: affected rows 1 or 0
+-- After floor_raise; the token is the one that was seen, a draw since has a larger one.
+/*M! SET STATEMENT innodb_lock_wait_timeout = 0 FOR */
+DELETE FROM dblock_token WHERE strategy = ? AND name = ? AND token = ?;
+
+-- name: row_purge_candidates
+-- in: limit
+-- out: name
+SELECT name FROM dblock_row
+ WHERE created <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - 3600000000
+ LIMIT ?;
+
+-- name: row_purge
+-- in: name
+-- out: affected rows 1 or 0; error 1205: somebody holds the lock
+-- Nobody holds it if this gets the row. Who queues behind it finds no row (UNSEEDED)
+-- and seeds it anew; a try within the same moment finds it locked.
+/*M! SET STATEMENT innodb_lock_wait_timeout = 0 FOR */
+DELETE FROM dblock_row WHERE name = ?;
+
+-- name: row_purge_probe
+-- in: name
+-- out: one row, or error 3572: somebody holds the lock
+-- Before row_purge on MySQL 8, whose DELETE would wait a second for a holder.
+SELECT created FROM dblock_row WHERE name = ? FOR UPDATE /*M! NOWAIT */ /*!80000 NOWAIT */;
