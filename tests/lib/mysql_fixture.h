@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* mysql_fixture.h - a database of its own on the server of DBLOCK_TEST_MYSQL_ADMIN (or the
+ * one of DBLOCK_TEST_MYSQL as it is), and short ways to call the driver's steps on it. */
+#ifndef DBLOCK_TEST_MYSQL_FIXTURE_H
+#define DBLOCK_TEST_MYSQL_FIXTURE_H
+
+#include <dblock/mysql.h>
+#include <dblock/sys/driver.h>
+
+struct st_mysql;
+
+#define MYSQL_FIXTURE_URL_MAX 400
+
+struct mysql_fixture {
+    const struct dblock_driver *driver;
+    char url[MYSQL_FIXTURE_URL_MAX];
+    struct dblock_target *target;
+    struct dblock_call call; /* 20 s from the last mysql_fixture_limit() */
+    /* of the last step */
+    dblock_status status;
+    struct dblock_answer answer;
+    struct dblock_error error;
+    struct dblock_grant grant;
+};
+
+/* Exits with 77, after saying why, if DBLOCK_TEST_MYSQL is not set. Else the tables are
+ * there and empty: 0. */
+int mysql_fixture_open(struct mysql_fixture *fixture);
+void mysql_fixture_close(struct mysql_fixture *fixture);
+void mysql_fixture_limit(struct mysql_fixture *fixture, uint64_t limit_us, int cancel_fd);
+/* The URL with other parts; NULL leaves one. `buffer` of MYSQL_FIXTURE_URL_MAX. */
+const char *mysql_fixture_url(const struct mysql_fixture *fixture, char *buffer, const char *user,
+    const char *password, const char *database);
+/* Of another URL, and of this process's configuration. NULL: see `error`. */
+struct dblock_target *mysql_fixture_target(struct mysql_fixture *fixture, const char *url);
+
+/* NULL: see `status` and `error`. */
+struct dblock_connection *mysql_fixture_connect(struct mysql_fixture *fixture, int role);
+struct dblock_connection *mysql_fixture_connect_to(
+    struct mysql_fixture *fixture, struct dblock_target *target, int role);
+
+/* The admin's own connection to the same database, or NULL if DBLOCK_TEST_MYSQL_ADMIN is not
+ * set. Each test that needs it says so and passes without. */
+struct st_mysql *mysql_fixture_admin(struct mysql_fixture *fixture);
+/* A plain client's connection of the test's own user; READ COMMITTED is not set. */
+struct st_mysql *mysql_fixture_plain(struct mysql_fixture *fixture);
+/* 0 or the native code; results are dropped. */
+unsigned int mysql_fixture_run(struct st_mysql *connection, const char *format, ...)
+    DBLOCK_PRINTF_(2, 3);
+int64_t mysql_fixture_number(struct st_mysql *connection, const char *format, ...)
+    DBLOCK_PRINTF_(2, 3);
+
+struct dblock_subject mysql_subject(const char *name);
+/* 16 bytes that begin with the text and are the same for the same text. They live until
+ * the seventh next call. */
+const unsigned char *mysql_id(const char *text);
+struct dblock_take mysql_take_of(
+    const char *name, const char *owner, const char *session, uint64_t ttl_us);
+
+/* The outcome, or -1 if the step failed. */
+int mysql_begin(struct mysql_fixture *fixture, struct dblock_connection *connection,
+    const char *session, uint64_t ttl_us);
+int mysql_renew(struct mysql_fixture *fixture, struct dblock_connection *connection,
+    const char *session, uint64_t ttl_us);
+int mysql_end(
+    struct mysql_fixture *fixture, struct dblock_connection *connection, const char *session);
+/* `session` NULL: timed, for ttl_us. */
+int mysql_take(struct mysql_fixture *fixture, struct dblock_connection *connection, int strategy,
+    const char *name, const char *owner, const char *session, uint64_t ttl_us);
+int mysql_take_as(struct mysql_fixture *fixture, struct dblock_connection *connection,
+    int strategy, const struct dblock_take *take);
+int mysql_drop(struct mysql_fixture *fixture, struct dblock_connection *connection, int strategy,
+    const char *name, const char *owner, uint64_t keep_us);
+int mysql_extend(struct mysql_fixture *fixture, struct dblock_connection *connection,
+    int strategy, const char *name, const char *owner, uint64_t ttl_us);
+int mysql_look(struct mysql_fixture *fixture, struct dblock_connection *connection, int strategy,
+    const char *name);
+int mysql_break(struct mysql_fixture *fixture, struct dblock_connection *connection, int strategy,
+    const char *name, int64_t token);
+
+#endif

@@ -1,0 +1,719 @@
+/* SPDX-License-Identifier: MIT */
+/* mysql_driver_test.c - the MySQL driver's table called directly, on the server of
+ * DBLOCK_TEST_MYSQL: sessions, lease and insert. Connections, rights and failures:
+ * mysql_connection_test.c; row and advisory: mysql_lock_test.c. */
+#include "mysql_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <mysql.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "test_wait.h"
+
+#define SECOND 1000000u
+#define HOUR ((int64_t)3600 * 1000000)
+
+#define YES DBLOCK_ANSWER_YES
+#define NO DBLOCK_ANSWER_NO
+#define BUSY DBLOCK_ANSWER_BUSY
+#define PINNED DBLOCK_ANSWER_PINNED
+
+static const int both[] = { DBLOCK_LEASE, DBLOCK_INSERT };
+#define FOR_BOTH(index, strategy)                                                                  \
+    for ((index) = 0; (index) < 2 && ((strategy) = both[index], 1); ++(index))
+
+static struct mysql_fixture fixture;
+static struct dblock_connection *mine, *other;
+static MYSQL *plain;
+
+static const char *table_of(int strategy)
+{
+    return strategy == DBLOCK_INSERT ? "dblock_insert" : "dblock_lease";
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    if (mysql_fixture_open(&fixture) != 0)
+        return -1;
+    mine = mysql_fixture_connect(&fixture, DBLOCK_ROLE_SHORT);
+    other = mysql_fixture_connect(&fixture, DBLOCK_ROLE_SHORT);
+    if (mine == NULL || other == NULL)
+        return -1;
+    plain = mysql_fixture_plain(&fixture);
+    return mysql_begin(&fixture, mine, "mine", 60 * SECOND) == YES &&
+            mysql_begin(&fixture, other, "other", 60 * SECOND) == YES
+        ? 0
+        : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    mysql_close(plain);
+    fixture.driver->connection.close(mine, DBLOCK_CLOSE_POLITE);
+    fixture.driver->connection.close(other, DBLOCK_CLOSE_POLITE);
+    mysql_fixture_close(&fixture);
+    return 0;
+}
+
+#define TAKE(who, strategy, name, owner, session)                                                  \
+    mysql_take(&fixture, who, strategy, name, owner, session, 30 * SECOND)
+#define DROP(who, strategy, name, owner) mysql_drop(&fixture, who, strategy, name, owner, 0)
+#define LOOK(strategy, name) mysql_look(&fixture, mine, strategy, name)
+
+/* How many statements the server has got from this connection. */
+static int64_t count_questions(struct dblock_connection *connection)
+{
+    (void)connection;
+    return mysql_fixture_number(plain,
+        "SELECT variable_value FROM information_schema.global_status WHERE variable_name = "
+        "'Questions'");
+}
+
+static void take__excludes_and_names_the_holder(void **state)
+{
+    int i, strategy;
+    int64_t token;
+
+    (void)state;
+    FOR_BOTH (i, strategy) {
+        assert_int_equal(TAKE(mine, strategy, "exclude", "o1", "mine"), YES);
+        token = fixture.answer.token;
+        assert_true(token > (int64_t)1600000000 * 1000000 && token < (int64_t)1 << 53);
+        assert_int_equal(fixture.answer.now_us, token);
+        assert_true(fixture.answer.session_remaining_us > 55 * SECOND &&
+            fixture.answer.session_remaining_us <= 60 * SECOND);
+        assert_int_equal(TAKE(other, strategy, "exclude", "o2", "other"), BUSY);
+        assert_int_equal(fixture.grant.token, token);
+        assert_string_equal(fixture.grant.name, "exclude");
+        assert_string_equal(fixture.grant.label, "a label");
+        assert_string_equal(fixture.grant.host, "testhost");
+        assert_int_equal(fixture.grant.is_heartbeat, 1);
+        assert_int_equal(fixture.grant.strategy, strategy);
+        assert_true(fixture.answer.remaining_us > 50 * SECOND);
+        assert_true(fixture.answer.now_us >= token);
+        /* timed takes meet the same lock, also without interest in the holder */
+        assert_int_equal(TAKE(other, strategy, "exclude", "o3", NULL), BUSY);
+        assert_int_equal(DROP(other, strategy, "exclude", "o2"), NO);
+        assert_int_equal(DROP(mine, strategy, "exclude", "o1"), YES);
+        assert_int_equal(DROP(mine, strategy, "exclude", "o1"), NO);
+        assert_int_equal(TAKE(other, strategy, "exclude", "o4", NULL), YES);
+        assert_true(fixture.answer.token > token);
+        assert_int_equal(fixture.answer.remaining_us, 30 * SECOND);
+        assert_int_equal(TAKE(mine, strategy, "exclude", "o5", "mine"), BUSY);
+        assert_int_equal(fixture.grant.is_heartbeat, 0);
+        assert_int_equal(DROP(other, strategy, "exclude", "o4"), YES);
+    }
+}
+
+static void steps__are_single_round_trips(void **state)
+{
+    int64_t before;
+    int i, strategy;
+
+    (void)state;
+    if (count_questions(mine) < 0)
+        return; /* MySQL keeps this elsewhere */
+    FOR_BOTH (i, strategy) {
+        assert_int_equal(TAKE(mine, strategy, "trips", "t1", "mine"), YES);
+        assert_int_equal(TAKE(other, strategy, "trips", "t2", "other"), BUSY);
+        assert_int_equal(DROP(mine, strategy, "trips", "t1"), YES);
+        before = count_questions(mine);
+        assert_int_equal(TAKE(mine, strategy, "trips", "t3", "mine"), YES);
+        assert_int_equal(count_questions(mine) - before, 2); /* and the counting itself */
+        before = count_questions(mine);
+        assert_int_equal(TAKE(other, strategy, "trips", "t4", "other"), BUSY);
+        assert_int_equal(count_questions(mine) - before, 3);
+        before = count_questions(mine);
+        assert_int_equal(DROP(mine, strategy, "trips", "t3"), YES);
+        assert_int_equal(count_questions(mine) - before, 2);
+    }
+    before = count_questions(mine);
+    assert_int_equal(mysql_renew(&fixture, mine, "mine", 60 * SECOND), YES);
+    assert_int_equal(count_questions(mine) - before, 2);
+}
+
+static void take__follows_an_expired_timed_grant(void **state)
+{
+    int i, strategy;
+    int64_t token;
+
+    (void)state;
+    FOR_BOTH (i, strategy) {
+        assert_int_equal(
+            mysql_take(&fixture, mine, strategy, "expire", "e1", NULL, 20000), YES);
+        token = fixture.answer.token;
+        assert_int_equal(fixture.answer.remaining_us, 20000);
+        assert_int_equal(LOOK(strategy, "expire"), YES);
+        test_pass_ms(30);
+        assert_int_equal(LOOK(strategy, "expire"), NO);
+        assert_int_equal(TAKE(other, strategy, "expire", "e2", "other"), YES);
+        assert_true(fixture.answer.token > token);
+        assert_int_equal(DROP(mine, strategy, "expire", "e1"), NO);
+        assert_int_equal(mysql_extend(&fixture, mine, strategy, "expire", "e1", SECOND), NO);
+        assert_int_equal(LOOK(strategy, "expire"), YES);
+        assert_int_equal(DROP(other, strategy, "expire", "e2"), YES);
+    }
+}
+
+static void take__ends_an_expired_session(void **state)
+{
+    int i, strategy;
+    int64_t token;
+    char id[20];
+
+    (void)state;
+    FOR_BOTH (i, strategy) {
+        (void)snprintf(id, sizeof id, "short%d", strategy);
+        assert_int_equal(mysql_begin(&fixture, mine, id, 20000), YES);
+        assert_int_equal(TAKE(mine, strategy, "over", "x1", id), YES);
+        token = fixture.answer.token;
+        assert_true(fixture.answer.session_remaining_us <= 20000);
+        assert_int_equal(TAKE(mine, strategy, "over2", "x2", id), YES);
+        test_pass_ms(30);
+        assert_int_equal(mysql_renew(&fixture, mine, id, SECOND), NO);
+        /* still in force: nobody has ended the session */
+        assert_int_equal(LOOK(strategy, "over"), YES);
+        assert_int_equal(fixture.answer.remaining_us, 0);
+        assert_int_equal(TAKE(other, strategy, "over", "x3", "other"), YES);
+        assert_true(fixture.answer.token > token);
+        assert_true(fixture.answer.session_remaining_us > 50 * SECOND);
+        /* all that the session held is free */
+        assert_int_equal(LOOK(strategy, "over2"), NO);
+        assert_int_equal(DROP(mine, strategy, "over2", "x2"), NO);
+        assert_int_equal(TAKE(other, strategy, "over2", "x4", NULL), YES);
+        assert_int_equal(mysql_renew(&fixture, mine, id, SECOND), NO);
+        assert_int_equal(mysql_end(&fixture, mine, id), NO);
+        assert_int_equal(DROP(other, strategy, "over", "x3"), YES);
+        assert_int_equal(DROP(other, strategy, "over2", "x4"), YES);
+    }
+}
+
+static void session__end_frees_all(void **state)
+{
+    (void)state;
+    assert_int_equal(mysql_begin(&fixture, mine, "ends", 60 * SECOND), YES);
+    assert_true(fixture.answer.now_us > 0);
+    assert_int_equal(TAKE(mine, DBLOCK_LEASE, "ends", "n1", "ends"), YES);
+    assert_int_equal(mysql_end(&fixture, mine, "ends"), YES);
+    assert_int_equal(mysql_end(&fixture, mine, "ends"), NO);
+    assert_int_equal(LOOK(DBLOCK_LEASE, "ends"), NO);
+    assert_int_equal(DROP(mine, DBLOCK_LEASE, "ends", "n1"), NO);
+    assert_int_equal(TAKE(other, DBLOCK_LEASE, "ends", "n2", "other"), YES);
+    assert_int_equal(DROP(other, DBLOCK_LEASE, "ends", "n2"), YES);
+}
+
+static void take__needs_a_session_of_its_own(void **state)
+{
+    int i, strategy;
+
+    (void)state;
+    assert_int_equal(mysql_begin(&fixture, mine, "gone", 20000), YES);
+    FOR_BOTH (i, strategy)
+        assert_int_equal(
+            TAKE(mine, strategy, "session", "s1", "never begun"), DBLOCK_ANSWER_SESSION);
+    test_pass_ms(30);
+    FOR_BOTH (i, strategy) {
+        assert_int_equal(TAKE(mine, strategy, "session", "s2", "gone"), DBLOCK_ANSWER_SESSION);
+        assert_int_equal(LOOK(strategy, "session"), NO);
+    }
+}
+
+static void take__is_not_made_too_late(void **state)
+{
+    struct dblock_take take;
+    int i, strategy;
+
+    (void)state;
+    FOR_BOTH (i, strategy) {
+        take = mysql_take_of("late", "l1", "mine", 0);
+        assert_int_equal(LOOK(strategy, "late"), NO);
+        take.not_after_us = fixture.answer.now_us - 1;
+        assert_int_equal(mysql_take_as(&fixture, mine, strategy, &take), DBLOCK_ANSWER_LATE);
+        assert_int_equal(LOOK(strategy, "late"), NO);
+        /* the same for a name that has a row */
+        assert_int_equal(TAKE(mine, strategy, "late", "l2", "mine"), YES);
+        assert_int_equal(DROP(mine, strategy, "late", "l2"), YES);
+        take.owner = mysql_id("l3");
+        assert_int_equal(mysql_take_as(&fixture, mine, strategy, &take), DBLOCK_ANSWER_LATE);
+        /* and for one whose holder has ended */
+        assert_int_equal(mysql_take(&fixture, mine, strategy, "late", "l4", NULL, 1000), YES);
+        test_pass_ms(5);
+        take.owner = mysql_id("l5");
+        assert_int_equal(mysql_take_as(&fixture, mine, strategy, &take), DBLOCK_ANSWER_LATE);
+        take.owner = mysql_id("l6");
+        take.session = mysql_id("mine");
+        take.not_after_us = fixture.answer.now_us + 60 * (int64_t)SECOND;
+        assert_int_equal(mysql_take_as(&fixture, mine, strategy, &take), YES);
+        assert_int_equal(DROP(mine, strategy, "late", "l6"), YES);
+    }
+}
+
+struct take_thread {
+    struct mysql_fixture fixture;
+    struct dblock_take take;
+    int strategy;
+    int outcome;
+};
+
+static void *run_take(void *argument)
+{
+    struct take_thread *thread = argument;
+    struct dblock_connection *connection =
+        mysql_fixture_connect(&thread->fixture, DBLOCK_ROLE_SHORT);
+
+    thread->outcome =
+        mysql_take_as(&thread->fixture, connection, thread->strategy, &thread->take);
+    thread->fixture.driver->connection.close(connection, DBLOCK_CLOSE_POLITE);
+    mysql_thread_end();
+    return NULL;
+}
+
+static void take__judges_not_after_again_after_a_wait(void **state)
+{
+    struct take_thread thread;
+    pthread_t id;
+    int i, strategy;
+
+    (void)state;
+    FOR_BOTH (i, strategy) {
+        assert_int_equal(TAKE(mine, strategy, "wait", "w1", "mine"), YES);
+        assert_int_equal(DROP(mine, strategy, "wait", "w1"), YES);
+        /* somebody has the free row locked, for 0.4 s */
+        assert_int_equal(mysql_fixture_run(plain, "BEGIN"), 0);
+        assert_int_equal(mysql_fixture_run(plain,
+                             "SELECT * FROM %s WHERE name = 'wait' FOR UPDATE",
+                             table_of(strategy)),
+            0);
+        assert_int_equal(LOOK(strategy, "wait"), NO);
+        thread.fixture = fixture;
+        thread.take = mysql_take_of("wait", "w2", "mine", 0);
+        thread.take.not_after_us = fixture.answer.now_us + 200000;
+        thread.strategy = strategy;
+        assert_int_equal(pthread_create(&id, NULL, run_take, &thread), 0);
+        test_pass_ms(400);
+        assert_int_equal(mysql_fixture_run(plain, "COMMIT"), 0);
+        (void)pthread_join(id, NULL);
+        assert_int_equal(thread.outcome, DBLOCK_ANSWER_LATE);
+        assert_int_equal(LOOK(strategy, "wait"), NO);
+    }
+}
+
+static void guarded_row__answers_pinned_at_once(void **state)
+{
+    uint64_t begun;
+    int i, strategy;
+    int64_t token;
+
+    (void)state;
+    FOR_BOTH (i, strategy) {
+        assert_int_equal(TAKE(mine, strategy, "guard", "g1", "mine"), YES);
+        token = fixture.answer.token;
+        assert_int_equal(mysql_fixture_run(plain, "BEGIN"), 0);
+        assert_int_equal(mysql_fixture_run(plain,
+                             "SELECT token FROM %s WHERE name = 'guard' LOCK IN SHARE MODE",
+                             table_of(strategy)),
+            0);
+        begun = test_now_ms();
+        assert_int_equal(TAKE(other, strategy, "guard", "g2", "other"), BUSY);
+        assert_int_equal(DROP(mine, strategy, "guard", "g1"), PINNED);
+        assert_int_equal(mysql_extend(&fixture, mine, strategy, "guard", "g1", SECOND), PINNED);
+        assert_int_equal(mysql_break(&fixture, other, strategy, "guard", 0), PINNED);
+        assert_int_equal(mysql_renew(&fixture, mine, "mine", 60 * SECOND), YES);
+        assert_true(test_now_ms() - begun < 400);
+        /* nothing of that had an effect */
+        assert_int_equal(LOOK(strategy, "guard"), YES);
+        assert_int_equal(fixture.grant.token, token);
+        assert_int_equal(mysql_fixture_run(plain, "COMMIT"), 0);
+        assert_int_equal(DROP(mine, strategy, "guard", "g1"), YES);
+
+        /* a guard that stands on a holder that has ended */
+        assert_int_equal(mysql_take(&fixture, mine, strategy, "guard", "g3", NULL, 300000), YES);
+        assert_int_equal(mysql_fixture_run(plain, "BEGIN"), 0);
+        assert_int_equal(mysql_fixture_run(plain,
+                             "SELECT token FROM %s WHERE name = 'guard' LOCK IN SHARE MODE",
+                             table_of(strategy)),
+            0);
+        test_pass_ms(310);
+        begun = test_now_ms();
+        assert_int_equal(TAKE(other, strategy, "guard", "g4", "other"), PINNED);
+        assert_int_equal(fixture.grant.is_pinned, 1);
+        assert_true(test_now_ms() - begun < 300);
+        assert_int_equal(mysql_fixture_run(plain, "COMMIT"), 0);
+        assert_int_equal(TAKE(other, strategy, "guard", "g5", "other"), YES);
+        assert_int_equal(DROP(other, strategy, "guard", "g5"), YES);
+    }
+}
+
+static void busy_take__waits_for_no_lock_at_all(void **state)
+{
+    uint64_t begun;
+    int i, strategy;
+
+    (void)state;
+    FOR_BOTH (i, strategy) {
+        assert_int_equal(TAKE(mine, strategy, "nolock", "q1", "mine"), YES);
+        assert_int_equal(mysql_fixture_run(plain, "BEGIN"), 0);
+        assert_int_equal(mysql_fixture_run(plain, "SELECT * FROM %s FOR UPDATE", table_of(strategy)),
+            0);
+        assert_int_equal(mysql_fixture_run(plain, "SELECT * FROM dblock_session FOR UPDATE"), 0);
+        assert_int_equal(mysql_fixture_run(plain, "SELECT * FROM dblock_floor FOR UPDATE"), 0);
+        begun = test_now_ms();
+        assert_int_equal(TAKE(other, strategy, "nolock", "q2", "other"), BUSY);
+        assert_true(test_now_ms() - begun < 300);
+        assert_int_equal(mysql_fixture_run(plain, "ROLLBACK"), 0);
+        assert_int_equal(DROP(mine, strategy, "nolock", "q1"), YES);
+    }
+}
+
+static void drop__can_keep_it_taken(void **state)
+{
+    int i, strategy;
+
+    (void)state;
+    FOR_BOTH (i, strategy) {
+        assert_int_equal(TAKE(mine, strategy, "keep", "k1", "mine"), YES);
+        assert_int_equal(mysql_drop(&fixture, mine, strategy, "keep", "k1", 40000), YES);
+        assert_int_equal(mysql_drop(&fixture, mine, strategy, "keep", "k1", 40000), NO);
+        assert_int_equal(TAKE(other, strategy, "keep", "k2", "other"), BUSY);
+        assert_true(fixture.answer.remaining_us > 0 && fixture.answer.remaining_us <= 40000);
+        assert_string_equal(fixture.grant.owner, "");
+        test_pass_ms(50);
+        assert_int_equal(TAKE(other, strategy, "keep", "k3", "other"), YES);
+        assert_int_equal(DROP(other, strategy, "keep", "k3"), YES);
+    }
+}
+
+static void extend__makes_it_timed(void **state)
+{
+    int i, strategy;
+
+    (void)state;
+    FOR_BOTH (i, strategy) {
+        assert_int_equal(TAKE(mine, strategy, "extend", "t1", "mine"), YES);
+        assert_int_equal(
+            mysql_extend(&fixture, mine, strategy, "extend", "t2", SECOND), NO);
+        assert_int_equal(
+            mysql_extend(&fixture, mine, strategy, "extend", "t1", 5 * SECOND), YES);
+        assert_true(fixture.answer.now_us > 0);
+        assert_int_equal(LOOK(strategy, "extend"), YES);
+        assert_int_equal(fixture.grant.is_heartbeat, 0);
+        assert_true(fixture.answer.remaining_us > 4 * SECOND &&
+            fixture.answer.remaining_us <= 5 * SECOND);
+        assert_int_equal(mysql_extend(&fixture, mine, strategy, "extend", "t1", 1000), YES);
+        test_pass_ms(5);
+        assert_int_equal(LOOK(strategy, "extend"), NO);
+        assert_int_equal(mysql_extend(&fixture, mine, strategy, "extend", "t1", SECOND), NO);
+    }
+}
+
+static void break__ends_and_tells_the_session(void **state)
+{
+    int i, strategy;
+    int64_t token;
+    uint64_t changed;
+
+    (void)state;
+    FOR_BOTH (i, strategy) {
+        assert_int_equal(mysql_break(&fixture, other, strategy, "break", 0), NO);
+        assert_int_equal(mysql_renew(&fixture, mine, "mine", 60 * SECOND), YES);
+        assert_true(fixture.answer.now_us > 0);
+        changed = fixture.answer.changed;
+        assert_int_equal(TAKE(mine, strategy, "break", "b1", "mine"), YES);
+        token = fixture.answer.token;
+        assert_int_equal(mysql_break(&fixture, other, strategy, "break", token - 1), NO);
+        assert_int_equal(mysql_break(&fixture, other, strategy, "break", token), YES);
+        assert_int_equal(LOOK(strategy, "break"), NO);
+        assert_int_equal(mysql_break(&fixture, other, strategy, "break", token), NO);
+        assert_int_equal(DROP(mine, strategy, "break", "b1"), NO);
+        assert_int_equal(mysql_renew(&fixture, mine, "mine", 60 * SECOND), YES);
+        assert_int_equal(fixture.answer.changed, changed + 1);
+        assert_int_equal(TAKE(other, strategy, "break", "b2", NULL), YES);
+        assert_true(fixture.answer.token > token + 1);
+        assert_int_equal(mysql_break(&fixture, mine, strategy, "break", 0), YES);
+    }
+}
+
+static void names__are_bytes(void **state)
+{
+    static const char *const names[] = { "Job", "job", "JOB", "job ", " job", "j\xc3\xb6"
+                                                                               "b",
+        "jo\xcc\x88"
+        "b",
+        "100%", "'; DROP TABLE dblock_lease; --", "\"quoted\"", "back\\slash", "a\\'b", "x%_x",
+        "\xf0\x9f\x98\x80", "line\nbreak", "#5" };
+    char longest[256];
+    char owner[20];
+    int i, strategy;
+    size_t n;
+
+    (void)state;
+    FOR_BOTH (i, strategy) {
+        for (n = 0; n < sizeof names / sizeof *names; ++n) {
+            (void)snprintf(owner, sizeof owner, "name%zu", n);
+            assert_int_equal(TAKE(mine, strategy, names[n], owner, "mine"), YES);
+            assert_int_equal(TAKE(other, strategy, names[n], "other", "other"), BUSY);
+            assert_string_equal(fixture.grant.name, names[n]);
+        }
+        for (n = 0; n < sizeof names / sizeof *names; ++n) {
+            (void)snprintf(owner, sizeof owner, "name%zu", n);
+            assert_int_equal(DROP(mine, strategy, names[n], owner), YES);
+        }
+        memset(longest, 'n', 255);
+        longest[255] = 0;
+        assert_int_equal(TAKE(mine, strategy, longest, "n1", "mine"), YES);
+        longest[254] = 'm';
+        assert_int_equal(TAKE(mine, strategy, longest, "n2", "mine"), YES);
+        assert_int_equal(LOOK(strategy, longest), YES);
+        assert_string_equal(fixture.grant.name, longest);
+        assert_int_equal(DROP(mine, strategy, longest, "n2"), YES);
+    }
+}
+
+struct heard {
+    int n;
+    int stop_after;
+    struct dblock_grant grants[20];
+};
+
+static int hear(const struct dblock_grant *grant, void *context)
+{
+    struct heard *heard = context;
+
+    if (heard->n < 20)
+        heard->grants[heard->n] = *grant;
+    ++heard->n;
+    return heard->n == heard->stop_after;
+}
+
+static void holds__tells_what_names_the_session(void **state)
+{
+    struct heard heard = { 0 };
+
+    (void)state;
+    assert_int_equal(mysql_begin(&fixture, mine, "holder", 20000), YES);
+    assert_int_equal(TAKE(mine, DBLOCK_LEASE, "held1", "h1", "holder"), YES);
+    assert_int_equal(TAKE(mine, DBLOCK_INSERT, "held2", "h2", "holder"), YES);
+    assert_int_equal(TAKE(mine, DBLOCK_INSERT, "held3", "h3", NULL), YES);
+    test_pass_ms(30);
+    mysql_fixture_limit(&fixture, 5 * SECOND, -1);
+    assert_int_equal(fixture.driver->session.holds(mine, &fixture.call, mysql_id("holder"), hear,
+                         &heard, &fixture.answer, &fixture.error),
+        DBLOCK_OK);
+    assert_int_equal(heard.n, 2);
+    assert_int_equal(heard.grants[0].strategy, DBLOCK_LEASE);
+    assert_string_equal(heard.grants[0].name, "held1");
+    assert_int_equal(heard.grants[1].strategy, DBLOCK_INSERT);
+    assert_string_equal(heard.grants[1].name, "held2");
+    assert_true(heard.grants[1].token > 0);
+    assert_memory_equal(heard.grants[0].owner, "6831", 4); /* h1 */
+    assert_int_equal(mysql_end(&fixture, mine, "holder"), YES);
+    assert_int_equal(DROP(mine, DBLOCK_INSERT, "held3", "h3"), YES);
+}
+
+static int list(struct dblock_page *page, struct heard *heard)
+{
+    memset(heard, 0, sizeof *heard);
+    mysql_fixture_limit(&fixture, 5 * SECOND, -1);
+    if (page->limit == 0)
+        page->limit = 100;
+    fixture.status = fixture.driver->observe.list(
+        mine, &fixture.call, page, hear, heard, &fixture.answer, &fixture.error);
+    return fixture.status == DBLOCK_OK ? heard->n : -1;
+}
+
+static void list__goes_in_the_order_of_bytes(void **state)
+{
+    struct dblock_page page;
+    struct heard heard;
+    int i, strategy;
+
+    (void)state;
+    FOR_BOTH (i, strategy) {
+        assert_int_equal(TAKE(mine, strategy, "li%st/b", "a1", "mine"), YES);
+        assert_int_equal(TAKE(mine, strategy, "li%st/a", "a2", "mine"), YES);
+        assert_int_equal(TAKE(mine, strategy, "li%st/\xc3\xa9", "a3", "mine"), YES);
+        assert_int_equal(TAKE(mine, strategy, "li%st/idle", "a4", "mine"), YES);
+        assert_int_equal(DROP(mine, strategy, "li%st/idle", "a4"), YES);
+        assert_int_equal(TAKE(mine, strategy, "lixst/b", "a5", "mine"), YES);
+        memset(&page, 0, sizeof page);
+        page.strategy = strategy;
+        page.prefix = "li%st/";
+        assert_int_equal(list(&page, &heard), 3);
+        assert_string_equal(heard.grants[0].name, "li%st/a");
+        assert_string_equal(heard.grants[1].name, "li%st/b");
+        assert_string_equal(heard.grants[2].name, "li%st/\xc3\xa9");
+        assert_int_equal(heard.grants[0].is_heartbeat, 1);
+        assert_true(heard.grants[0].remaining_ms > 50000);
+        page.after = "li%st/a";
+        assert_int_equal(list(&page, &heard), 2);
+        page.is_idle = 1;
+        assert_int_equal(list(&page, &heard), 3);
+        assert_string_equal(heard.grants[1].name, "li%st/idle");
+        assert_string_equal(heard.grants[1].owner, "");
+        page.limit = 1;
+        assert_int_equal(list(&page, &heard), 1);
+        memset(&page, 0, sizeof page);
+        page.strategy = strategy;
+        page.name = "li%st/b";
+        assert_int_equal(list(&page, &heard), 1);
+        page.name = "li%st/";
+        assert_int_equal(list(&page, &heard), 0);
+        assert_int_equal(DROP(mine, strategy, "li%st/b", "a1"), YES);
+        assert_int_equal(DROP(mine, strategy, "li%st/a", "a2"), YES);
+        assert_int_equal(DROP(mine, strategy, "li%st/\xc3\xa9", "a3"), YES);
+        assert_int_equal(DROP(mine, strategy, "lixst/b", "a5"), YES);
+    }
+}
+
+static int purge(struct dblock_connection *connection)
+{
+    mysql_fixture_limit(&fixture, 20 * SECOND, -1);
+    fixture.status = fixture.driver->observe.purge(
+        connection, &fixture.call, &fixture.answer, &fixture.error);
+    return fixture.status == DBLOCK_OK ? (int)fixture.answer.n_rows : -1;
+}
+
+static void purge__keeps_tokens_rising(void **state)
+{
+    int i, strategy;
+    int64_t token, ahead;
+
+    (void)state;
+    while (purge(mine) > 0)
+        ;
+    FOR_BOTH (i, strategy) {
+        assert_int_equal(TAKE(mine, strategy, "purge", "p1", "mine"), YES);
+        assert_int_equal(TAKE(mine, strategy, "purge2", "p2", "mine"), YES);
+        assert_int_equal(DROP(mine, strategy, "purge", "p1"), YES);
+        assert_int_equal(purge(mine), 0); /* not an hour yet */
+        /* the clock was a day ahead when that token was drawn, and has been set back */
+        ahead = fixture.answer.now_us;
+        assert_int_equal(LOOK(strategy, "purge"), NO);
+        ahead = fixture.answer.now_us + 24 * HOUR;
+        assert_int_equal(mysql_fixture_run(plain,
+                             "UPDATE %s SET since = since - 7200000000, token = %lld "
+                             "WHERE name = 'purge'",
+                             table_of(strategy), (long long)ahead),
+            0);
+        assert_int_equal(mysql_fixture_run(plain,
+                             "UPDATE %s SET since = since - 7200000000 WHERE name = 'purge2'",
+                             table_of(strategy)),
+            0);
+        assert_int_equal(purge(mine), 1); /* purge2 is held */
+        assert_int_equal(mysql_fixture_number(plain,
+                             "SELECT COUNT(*) FROM %s WHERE name = 'purge'", table_of(strategy)),
+            0);
+        assert_int_equal(TAKE(mine, strategy, "purge", "p3", "mine"), YES);
+        token = fixture.answer.token;
+        assert_int_equal(token, ahead + 1);
+        assert_int_equal(fixture.answer.now_us, 0); /* the token is not the clock here */
+        assert_int_equal(DROP(mine, strategy, "purge", "p3"), YES);
+        assert_int_equal(TAKE(mine, strategy, "purge", "p4", NULL), YES);
+        assert_int_equal(fixture.answer.token, ahead + 2);
+        assert_int_equal(DROP(mine, strategy, "purge", "p4"), YES);
+        assert_int_equal(DROP(mine, strategy, "purge2", "p2"), YES);
+        assert_int_equal(mysql_fixture_run(plain, "UPDATE dblock_floor SET token = 0"), 0);
+    }
+}
+
+static void purge__takes_dead_sessions_and_what_they_held(void **state)
+{
+    (void)state;
+    while (purge(mine) > 0)
+        ;
+    assert_int_equal(mysql_begin(&fixture, mine, "dead", 1000), YES);
+    assert_int_equal(TAKE(mine, DBLOCK_LEASE, "dead", "d1", "mine"), YES);
+    assert_int_equal(mysql_fixture_run(plain,
+                         "UPDATE dblock_lease SET session = (SELECT id FROM dblock_session WHERE "
+                         "LEFT(id, 4) = 'dead') WHERE name = 'dead'"),
+        0);
+    test_pass_ms(5);
+    assert_int_equal(purge(mine), 0);
+    assert_int_equal(mysql_fixture_run(plain,
+                         "UPDATE dblock_session SET expires_at = expires_at - 7200000000 "
+                         "WHERE LEFT(id, 4) = 'dead'"),
+        0);
+    assert_int_equal(mysql_fixture_run(plain, "UPDATE dblock_lease SET since = since - 7200000000 "
+                                              "WHERE name = 'dead'"),
+        0);
+    assert_int_equal(purge(mine), 2);
+    assert_int_equal(LOOK(DBLOCK_LEASE, "dead"), NO);
+}
+
+/* A take that has read the floor before a purge raises it must not insert below it. */
+static void purge__waits_for_takes_that_read_the_floor(void **state)
+{
+    uint64_t begun;
+
+    (void)state;
+    assert_int_equal(mysql_fixture_run(plain, "BEGIN"), 0);
+    assert_int_equal(
+        mysql_fixture_run(plain, "SELECT token FROM dblock_floor WHERE id = 1 LOCK IN SHARE MODE"),
+        0);
+    assert_int_equal(TAKE(mine, DBLOCK_LEASE, "floor", "f1", "mine"), YES);
+    assert_int_equal(DROP(mine, DBLOCK_LEASE, "floor", "f1"), YES);
+    assert_int_equal(mysql_fixture_run(plain, "UPDATE dblock_lease SET since = since - 7200000000 "
+                                              "WHERE name = 'floor'"),
+        0);
+    assert_int_equal(mysql_fixture_run(plain, "COMMIT"), 0);
+    assert_int_equal(mysql_fixture_run(plain, "BEGIN"), 0);
+    assert_int_equal(
+        mysql_fixture_run(plain, "SELECT token FROM dblock_floor WHERE id = 1 LOCK IN SHARE MODE"),
+        0);
+    begun = test_now_ms();
+    assert_int_equal(purge(mine), 0);
+    assert_int_equal(fixture.answer.outcome, DBLOCK_ANSWER_AGAIN);
+    assert_true(test_now_ms() - begun >= 900);
+    assert_int_equal(mysql_fixture_number(plain,
+                         "SELECT COUNT(*) FROM dblock_lease WHERE name = 'floor'"),
+        1);
+    assert_int_equal(mysql_fixture_run(plain, "COMMIT"), 0);
+    assert_int_equal(purge(mine), 1);
+}
+
+static void rows_by_hand__are_noticed(void **state)
+{
+    (void)state;
+    assert_int_equal(TAKE(mine, DBLOCK_LEASE, "hand", "y1", "mine"), YES);
+    assert_int_equal(mysql_fixture_run(plain, "DELETE FROM dblock_lease WHERE name = 'hand'"), 0);
+    assert_int_equal(LOOK(DBLOCK_LEASE, "hand"), NO);
+    assert_int_equal(DROP(mine, DBLOCK_LEASE, "hand", "y1"), NO);
+    assert_int_equal(mysql_extend(&fixture, mine, DBLOCK_LEASE, "hand", "y1", SECOND), NO);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(take__excludes_and_names_the_holder),
+        cmocka_unit_test(steps__are_single_round_trips),
+        cmocka_unit_test(take__follows_an_expired_timed_grant),
+        cmocka_unit_test(take__ends_an_expired_session),
+        cmocka_unit_test(session__end_frees_all),
+        cmocka_unit_test(take__needs_a_session_of_its_own),
+        cmocka_unit_test(take__is_not_made_too_late),
+        cmocka_unit_test(take__judges_not_after_again_after_a_wait),
+        cmocka_unit_test(guarded_row__answers_pinned_at_once),
+        cmocka_unit_test(busy_take__waits_for_no_lock_at_all),
+        cmocka_unit_test(drop__can_keep_it_taken),
+        cmocka_unit_test(extend__makes_it_timed),
+        cmocka_unit_test(break__ends_and_tells_the_session),
+        cmocka_unit_test(names__are_bytes),
+        cmocka_unit_test(holds__tells_what_names_the_session),
+        cmocka_unit_test(list__goes_in_the_order_of_bytes),
+        cmocka_unit_test(purge__keeps_tokens_rising),
+        cmocka_unit_test(purge__takes_dead_sessions_and_what_they_held),
+        cmocka_unit_test(purge__waits_for_takes_that_read_the_floor),
+        cmocka_unit_test(rows_by_hand__are_noticed),
+    };
+
+    return cmocka_run_group_tests_name("mysql_driver", tests, set_up, tear_down);
+}
