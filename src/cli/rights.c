@@ -1,14 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 /* rights.c - GRANT statements. They are printed and not performed: who may give
- * rights is seldom who runs dblock. The tables are those of schemas/. */
+ * rights is seldom who runs dblock. The tables, and what is needed of each, are said
+ * in schemas/. */
 #include "rights.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const tables[] = {"dblock_meta", "dblock_floor", "dblock_session",
-    "dblock_lease", "dblock_insert", "dblock_row", "dblock_token"};
+static const char *const postgresql[] = {
+    "SELECT, INSERT, UPDATE, DELETE ON dblock_session, dblock_lease, dblock_insert",
+    "SELECT, INSERT, UPDATE, DELETE ON dblock_row, dblock_token",
+    "SELECT ON dblock_meta",
+    "USAGE, SELECT, UPDATE ON SEQUENCE dblock_token_base, dblock_token_count",
+};
+
+/* MySQL grants on one table a statement. */
+static const char *const mysql[] = {
+    "SELECT, INSERT, UPDATE, DELETE ON dblock_floor",
+    "SELECT, INSERT, UPDATE, DELETE ON dblock_session",
+    "SELECT, INSERT, UPDATE, DELETE ON dblock_lease",
+    "SELECT, INSERT, UPDATE, DELETE ON dblock_insert",
+    "SELECT, INSERT, UPDATE, DELETE ON dblock_row",
+    "SELECT, INSERT, UPDATE, DELETE ON dblock_token",
+    "SELECT ON dblock_meta",
+};
+
+enum {
+    N_POSTGRESQL = sizeof postgresql / sizeof postgresql[0],
+    N_MYSQL = sizeof mysql / sizeof mysql[0]
+};
 
 /* Appends `text` in quotes, a quote inside doubled. */
 static void quote(FILE *file, const char *text, size_t length, char mark)
@@ -28,17 +49,17 @@ static void print_postgresql(FILE *file, const char *role)
 {
     size_t i;
 
-    (void)fputs("\nGRANT SELECT, INSERT, UPDATE, DELETE ON", file);
-    for (i = 0; i < sizeof tables / sizeof tables[0]; i++)
-        (void)fprintf(file, "%s\n    %s", i > 0 ? "," : "", tables[i]);
-    (void)fputs("\n    TO ", file);
-    quote(file, role, strlen(role), '"');
-    (void)fputs(";\nGRANT USAGE ON SEQUENCE dblock_insert_token TO ", file);
-    quote(file, role, strlen(role), '"');
-    (void)fputs(";\n", file);
+    for (i = 0; i < N_POSTGRESQL; i++) {
+        (void)fprintf(file, "GRANT %s TO ", postgresql[i]);
+        quote(file, role, strlen(role), '"');
+        (void)fputs(";\n", file);
+    }
+    (void)fputs("-- And, where they are missing: USAGE on the schema; to see and end row and\n"
+                "-- advisory locks of other roles, pg_read_all_stats and pg_signal_backend.\n",
+        file);
 }
 
-/* MySQL grants one table a statement; USER alone is USER@'%'. */
+/* USER alone is USER@'%'. */
 static void print_mysql(FILE *file, const char *role)
 {
     const char *at = strrchr(role, '@');
@@ -46,9 +67,8 @@ static void print_mysql(FILE *file, const char *role)
     const char *host = at != NULL ? at + 1 : "%";
     size_t i;
 
-    (void)fputc('\n', file);
-    for (i = 0; i < sizeof tables / sizeof tables[0]; i++) {
-        (void)fprintf(file, "GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO ", tables[i]);
+    for (i = 0; i < N_MYSQL; i++) {
+        (void)fprintf(file, "GRANT %s TO ", mysql[i]);
         quote(file, role, length, '\'');
         (void)fputc('@', file);
         quote(file, host, strlen(host), '\'');
@@ -67,6 +87,7 @@ char *rights_text(const char *scheme, const char *role)
     file = open_memstream(&text, &size);
     if (file == NULL)
         return NULL;
+    (void)fprintf(file, "\n-- The rights of who locks.\n");
     if (strcmp(scheme, "postgresql") == 0)
         print_postgresql(file, role);
     else

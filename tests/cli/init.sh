@@ -29,17 +29,18 @@ if command -v sqlite3 > /dev/null; then
     "$DBLOCK" schema sqlite | sqlite3 -bail "$folder/by-hand.db" && pass 'the SQL runs by hand'
     exits 0 'and is enough' "$DBLOCK" run -n -d "sqlite:$folder/by-hand.db" x true
 fi
-for driver in pgsql:postgresql mysql:mysql; do
-    if ! "$DBLOCK" schema "${driver#*:}" > /dev/null 2>&1; then
-        echo "# SKIP schema ${driver#*:}: its driver is not built"
+for scheme in postgresql mysql; do
+    if ! has_driver $scheme; then
+        echo "# SKIP schema $scheme: its driver is not built"
         continue
     fi
-    exits 0 "schema ${driver#*:}" "$DBLOCK" schema "${driver#*:}"
+    exits 0 "schema $scheme" "$DBLOCK" schema $scheme
     plain=$out
-    exits 0 "schema -g ${driver#*:}" "$DBLOCK" schema -g "o'app\"" "${driver#*:}"
-    like "$out" '^GRANT ' 'has rights'
-    for table in $(sed -n 's/^CREATE TABLE IF NOT EXISTS \([a-z_.@]*\).*/\1/p' <<< "$plain" | sed 's/.*\.//'); do
-        like "$out" "[ .]$table(,| TO|\$)" "has rights for $table"
+    exits 0 "schema -g $scheme" "$DBLOCK" schema -g "o'app\"" $scheme
+    rights=$(sed -n '/^GRANT/,$p' <<< "$out")
+    like "$rights" 'TO .*o.?.?app' 'has rights for the role'
+    for object in $(sed -n 's/^CREATE [A-Z]* IF NOT EXISTS \(dblock_[a-z_]*\).*/\1/p' <<< "$plain"); do
+        like "$rights" "[ .]$object(,| TO|\$)" "has rights on $object"
     done
 done
 finish
