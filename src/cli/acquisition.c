@@ -17,9 +17,7 @@ void acquisition_make(const struct arguments *arguments, bool is_heartbeat,
     ret_acquisition->lock.struct_size = sizeof ret_acquisition->lock;
     *ret_lock = NULL;
     take_configure(arguments, &config);
-    ret_acquisition->result = signals_begin();
-    if (ret_acquisition->result == -1)
-        ret_acquisition->result = database_open(arguments, &config, ret_database);
+    ret_acquisition->result = database_open(arguments, &config, ret_database);
     if (ret_acquisition->result != -1)
         return;
 

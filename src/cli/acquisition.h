@@ -23,7 +23,7 @@ struct acquisition {
     char grant[GRANT_TEXT_SIZE];
 };
 
-/* Opens the database, takes the lock, exports it. *ret_lock is NULL unless the
+/* Opens the database, takes the lock, exports it. After signals_begin(). *ret_lock is NULL unless the
  * status is DBLOCK_OK. The caller closes the database. */
 void acquisition_make(const struct arguments *arguments, bool is_heartbeat,
     struct database *ret_database, dblock_lock **ret_lock, struct acquisition *ret_acquisition);

@@ -7,6 +7,7 @@
 #include "json_output.h"
 #include "keeper.h"
 #include "message.h"
+#include "signals.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -106,8 +107,10 @@ static int acquire_for_time(const struct arguments *arguments)
     struct acquisition acquisition;
     struct database database;
     dblock_lock *lock;
-    int result;
+    int result = signals_begin();
 
+    if (result != -1)
+        return result;
     memset(&database, 0, sizeof database);
     acquisition_make(arguments, false, &database, &lock, &acquisition);
     /* The time runs from now; and the object that is freed below releases nothing. */

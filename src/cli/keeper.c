@@ -87,15 +87,20 @@ static bool detach(void)
            dup2(null, STDOUT_FILENO) >= 0;
 }
 
-_Noreturn static void be_keeper(const struct arguments *arguments, int pid_fd, int report_fd)
+_Noreturn static void be_keeper(
+    const struct arguments *arguments, int pid_fd, int report_fd, const sigset_t *mask)
 {
     struct acquisition acquisition;
     struct database database;
-    dblock_lock *lock;
+    dblock_lock *lock = NULL;
 
     descriptors_close(STDERR_FILENO + 1, pid_fd, report_fd);
     memset(&database, 0, sizeof database);
-    acquisition_make(arguments, true, &database, &lock, &acquisition);
+    memset(&acquisition, 0, sizeof acquisition);
+    acquisition.result = signals_begin();
+    signals_restore_mask(mask);
+    if (acquisition.result == -1)
+        acquisition_make(arguments, true, &database, &lock, &acquisition);
     if (lock != NULL && !detach()) {
         message_failure("cannot go into the background: %s", strerror(errno));
         acquisition.result = EXIT_CODE_MACHINE;
@@ -117,8 +122,9 @@ _Noreturn static void be_keeper(const struct arguments *arguments, int pid_fd, i
 }
 
 /* Reads the report, and hands on the signals that come meanwhile: the keeper is the
- * one that waits. */
-static bool read_report(int descriptor, pid_t keeper, struct acquisition *ret_acquisition)
+ * one that waits. *ret_signal is the last of them, or 0. */
+static bool read_report(
+    int descriptor, pid_t keeper, struct acquisition *ret_acquisition, int *ret_signal)
 {
     struct pollfd sources[2] = {
         {.fd = descriptor, .events = POLLIN},
@@ -127,11 +133,14 @@ static bool read_report(int descriptor, pid_t keeper, struct acquisition *ret_ac
     struct signal_notice notice;
     size_t n_read = 0;
 
+    *ret_signal = 0;
     while (n_read < sizeof *ret_acquisition) {
         if (poll(sources, 2, -1) < 0 && errno != EINTR)
             return false;
-        while (signals_next(&notice))
+        while (signals_next(&notice)) {
+            *ret_signal = notice.number;
             (void)kill(keeper, notice.number);
+        }
         if (sources[0].revents != 0) {
             ssize_t answer = read(
                 descriptor, (char *)ret_acquisition + n_read, sizeof *ret_acquisition - n_read);
@@ -146,11 +155,28 @@ static bool read_report(int descriptor, pid_t keeper, struct acquisition *ret_ac
     return true;
 }
 
+/* What the keeper reported, as far as it still holds. */
+static void receive(int descriptor, pid_t keeper, struct acquisition *ret_acquisition)
+{
+    int number;
+
+    if (!read_report(descriptor, keeper, ret_acquisition, &number)) {
+        message_failure("the process that was to keep the lock has died");
+        ret_acquisition->result = EXIT_CODE_UNCERTAIN;
+    } else if (number != 0 && ret_acquisition->status == DBLOCK_OK) {
+        /* It came too late for the wait, and in time for the lock: that has been given
+         * back. */
+        ret_acquisition->status = DBLOCK_CANCELLED;
+        ret_acquisition->signal = number;
+    }
+}
+
 void keeper_start(
     const struct arguments *arguments, struct acquisition *ret_acquisition, pid_t *ret_keeper)
 {
     pid_t pid = (pid_t)arguments->parent_pid;
     int pid_fd = open_process(pid);
+    sigset_t mask;
     int ends[2];
 
     memset(ret_acquisition, 0, sizeof *ret_acquisition);
@@ -165,21 +191,21 @@ void keeper_start(
         ret_acquisition->result = EXIT_CODE_MACHINE;
         return;
     }
+    /* Until both have their handlers: a signal in between would end only one. */
+    signals_block_all(&mask);
     *ret_keeper = fork();
     if (*ret_keeper == 0) {
         (void)close(ends[0]);
-        be_keeper(arguments, pid_fd, ends[1]);
+        be_keeper(arguments, pid_fd, ends[1], &mask);
     }
     (void)close(ends[1]);
-    if (*ret_keeper < 0) {
+    ret_acquisition->result = EXIT_CODE_MACHINE;
+    if (*ret_keeper < 0)
         message_failure("cannot start a process: %s", strerror(errno));
-        ret_acquisition->result = EXIT_CODE_MACHINE;
-    } else {
+    else
         ret_acquisition->result = signals_begin();
-        if (ret_acquisition->result == -1 && !read_report(ends[0], *ret_keeper, ret_acquisition)) {
-            message_failure("the process that was to keep the lock has died");
-            ret_acquisition->result = EXIT_CODE_UNCERTAIN;
-        }
-    }
+    signals_restore_mask(&mask);
+    if (ret_acquisition->result == -1)
+        receive(ends[0], *ret_keeper, ret_acquisition);
     (void)close(ends[0]);
 }
