@@ -87,17 +87,17 @@ for url in postgresql://user:secretword@127.0.0.1:1/d mysql://user:secretword@12
 done
 
 # ps: the arguments of a process that waits for a database.
-for driver in pgsql:postgresql mysql:mysql none; do
-    [ ! -e "$(dirname "$DBLOCK")/../lib/libdblock-${driver%:*}.so.0" ] || break
+for scheme in postgresql mysql none; do
+    ! has_driver $scheme || break
 done
-if [ $driver = none ]; then
+if [ $scheme = none ]; then
     echo '# SKIP the password in ps: no driver that has passwords is built'
 else
-    start "$DBLOCK" run -d "${driver#*:}://user:secretword@127.0.0.1:1/d" -w 60 x -- true
+    start "$DBLOCK" run -d "$scheme://user:secretword@127.0.0.1:1/d" -w 60 x -- true
     pid=$!
     hidden()
     {
-        tr '\0' ' ' < "/proc/$pid/cmdline" | grep -q 'run.*user:xxxxxxxxxx@'
+        tr '\0' ' ' 2> /dev/null < "/proc/$pid/cmdline" | grep -q 'run.*user:xxxxxxxxxx@'
     }
     until_true 'the password is overwritten' hidden && pass 'the password is not in ps'
     kill -TERM "$pid"

@@ -171,10 +171,12 @@ alive()
     ! gone "$1"
 }
 
-# catches SIGNAL PID: has its handler in place
+# catches SIGNAL PID: it is dblock, and not still the shell that becomes it, and has
+# its handler in place
 catches()
 {
     local caught
+    [ "/proc/$2/exe" -ef "$DBLOCK" ] || return
     caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$2/status" 2> /dev/null)
     [ -n "$caught" ] && [ $((0x$caught >> ($(kill -l "$1") - 1) & 1)) = 1 ]
 }
@@ -203,6 +205,12 @@ use_sqlite()
     database=sqlite
     export DBLOCK_URL=sqlite:$folder/lock.db
     "$DBLOCK" init -q || exit 1
+}
+
+# has_driver postgresql|mysql|sqlite: is it built?
+has_driver()
+{
+    "$DBLOCK" schema "$1" > /dev/null 2>&1
 }
 
 # Names of this script on a server that others use as well.
