@@ -153,6 +153,24 @@ static dblock_status fail_take(const struct mysql_hold *hold, struct dblock_conn
     return mysql_fail(connection, reterr, "cannot take %s \"%s\"", hold->what, take->subject.name);
 }
 
+/* The row of an ended holder is locked: by a guard, or by others who are taking over. */
+static dblock_status explain_locked(const struct mysql_hold *hold,
+    struct dblock_connection *connection, const struct dblock_call *call,
+    const struct dblock_take *take, struct dblock_grant *holder, struct dblock_answer *answer,
+    struct dblock_error *reterr)
+{
+    int is_taken;
+
+    if (mysql_run_row(connection, mysql_hold_statement(hold, MYSQL_LEASE_LOOK), call, NULL) != 0)
+        return fail_take(hold, connection, take, answer, reterr);
+    is_taken = mysql_grant_is_in_force(connection, &answer->remaining_us) && !is_ended(connection);
+    answer->outcome = is_taken ? DBLOCK_ANSWER_BUSY : DBLOCK_ANSWER_PINNED;
+    fill_holder(connection, hold, &take->subject, holder);
+    if (holder != NULL)
+        holder->is_pinned = !is_taken;
+    return DBLOCK_OK;
+}
+
 /* The statement did not get it: why not? */
 static dblock_status explain_take(const struct mysql_hold *hold,
     struct dblock_connection *connection, const struct dblock_call *call,
@@ -195,11 +213,7 @@ static dblock_status explain_take(const struct mysql_hold *hold,
     if (take_ended(hold, connection, call, take, &is_pinned, &result) != 0) {
         if (!is_pinned)
             return fail_take(hold, connection, take, answer, reterr);
-        fill_holder(connection, hold, &take->subject, holder);
-        if (holder != NULL)
-            holder->is_pinned = 1;
-        answer->outcome = DBLOCK_ANSWER_PINNED;
-        return DBLOCK_OK;
+        return explain_locked(hold, connection, call, take, holder, answer, reterr);
     }
     if (result.affected_rows > 0)
         read_grant(take, result.insert_id, answer);
