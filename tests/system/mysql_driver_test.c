@@ -680,6 +680,45 @@ static void purge__waits_for_takes_that_read_the_floor(void **state)
     assert_int_equal(purge(mine), 1);
 }
 
+/* ... and it is the take itself that holds the floor until it commits. */
+static void take__holds_the_floor_until_it_commits(void **state)
+{
+    struct take_thread thread;
+    MYSQL *third = mysql_fixture_plain(&fixture);
+    pthread_t id;
+    int i, strategy;
+
+    (void)state;
+    assert_int_equal(mysql_fixture_run(third, "SET innodb_lock_wait_timeout = 1"), 0);
+    FOR_BOTH (i, strategy) {
+        /* an insert of that name that is not committed: the take queues behind it */
+        assert_int_equal(mysql_fixture_run(plain, "BEGIN"), 0);
+        assert_int_equal(mysql_fixture_run(plain,
+                             "INSERT INTO %s(name, token, since, expires_at, label, host, pid) "
+                             "VALUES('behind', 1, 0, 0, '', '', 0)",
+                             table_of(strategy)),
+            0);
+        thread.fixture = fixture;
+        thread.take = mysql_take_of("behind", "v1", "mine", 0);
+        thread.strategy = strategy;
+        assert_int_equal(pthread_create(&id, NULL, run_take, &thread), 0);
+        test_pass_ms(300);
+        assert_int_equal(mysql_fixture_run(third,
+                             "SELECT token FROM dblock_floor WHERE id = %d FOR UPDATE NOWAIT",
+                             strategy),
+            mysql_fixture_number(third, "SELECT IF(VERSION() LIKE '%%MariaDB%%', 1205, 3572)"));
+        assert_int_equal(mysql_fixture_run(plain, "ROLLBACK"), 0);
+        (void)pthread_join(id, NULL);
+        assert_int_equal(thread.outcome, YES);
+        assert_int_equal(mysql_fixture_run(
+                             third, "SELECT token FROM dblock_floor WHERE id = %d FOR UPDATE NOWAIT",
+                             strategy),
+            0);
+        assert_int_equal(DROP(mine, strategy, "behind", "v1"), YES);
+    }
+    mysql_close(third);
+}
+
 static void rows_by_hand__are_noticed(void **state)
 {
     (void)state;
@@ -712,6 +751,7 @@ int main(void)
         cmocka_unit_test(purge__keeps_tokens_rising),
         cmocka_unit_test(purge__takes_dead_sessions_and_what_they_held),
         cmocka_unit_test(purge__waits_for_takes_that_read_the_floor),
+        cmocka_unit_test(take__holds_the_floor_until_it_commits),
         cmocka_unit_test(rows_by_hand__are_noticed),
     };
 
