@@ -112,6 +112,23 @@ static size_t collect_runs(const struct contract_database *database, struct run 
     return n_runs;
 }
 
+/* NULL, or what went wrong. */
+static const char *install(const struct contract_database *database)
+{
+    static struct dblock_error error;
+    struct dblock_config config = DBLOCK_CONFIG_INIT;
+    dblock_client *client = NULL;
+    dblock_status status;
+
+    if (database->schema != NULL)
+        config.schema = database->schema();
+    status = dblock_open(database->driver(), database->url(CONTRACT_URL), &config, &client, &error);
+    if (status == DBLOCK_OK)
+        status = dblock_schema_install(client, &error);
+    dblock_close(client);
+    return status == DBLOCK_OK ? NULL : error.message;
+}
+
 int contract_run(const struct contract_database *database)
 {
     static struct run runs[640];
@@ -124,6 +141,12 @@ int contract_run(const struct contract_database *database)
     if (why_not != NULL) {
         (void)printf("skip: contract on %s: %s\n", database->name, why_not);
         return 77;
+    }
+    why_not = install(database);
+    if (why_not != NULL) {
+        (void)printf("not ok 1 - contract on %s: %s\n", database->name, why_not);
+        database->stop();
+        return 1;
     }
     n_runs = collect_runs(database, runs, sizeof runs / sizeof runs[0]);
     for (i = 0; i < n_runs; ++i)

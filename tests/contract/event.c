@@ -307,9 +307,14 @@ static void outage__longer_than_the_ttl_loses_the_grant(struct contract *contrac
     release(contract, take_within(contract, client, name, TTL_MS + SLACK_MS));
 }
 
-static int can_break(const struct contract_database *database)
+static int can_break_row(const struct contract_database *database)
 {
-    return database->breaks_in_place;
+    return database->breaks_row;
+}
+
+static int can_break_advisory(const struct contract_database *database)
+{
+    return database->breaks_advisory;
 }
 
 static int can_cut(const struct contract_database *database)
@@ -324,7 +329,9 @@ static int can_go_down(const struct contract_database *database)
 
 const struct contract_case event_cases[] = {
     { "broken_grant__is_told_by_callback", broken_grant__is_told_by_callback, BEAT, NULL },
-    { "broken_grant__is_told_by_callback", broken_grant__is_told_by_callback, LIVE, can_break },
+    { "broken_grant__is_told_by_callback", broken_grant__is_told_by_callback, ROW, can_break_row },
+    { "broken_grant__is_told_by_callback", broken_grant__is_told_by_callback, ADVISORY,
+        can_break_advisory },
     { "expired_grant__is_told_by_callback", expired_grant__is_told_by_callback, TIMED, NULL },
     { "live_grant__is_lost_with_its_connection", live_grant__is_lost_with_its_connection, LIVE,
         can_cut },
@@ -334,7 +341,9 @@ const struct contract_case event_cases[] = {
     { "deleted_row__is_found_by_confirm", deleted_row__is_found_by_confirm, RECORDED, NULL },
     { "release__is_no_loss", release__is_no_loss, ALL, NULL },
     { "lock_fd__is_readable_once_lost", lock_fd__is_readable_once_lost, BEAT, NULL },
-    { "lock_fd__is_readable_once_lost", lock_fd__is_readable_once_lost, LIVE, can_break },
+    { "lock_fd__is_readable_once_lost", lock_fd__is_readable_once_lost, ROW, can_break_row },
+    { "lock_fd__is_readable_once_lost", lock_fd__is_readable_once_lost, ADVISORY,
+        can_break_advisory },
     { "lock_fd__is_readable_once_released", lock_fd__is_readable_once_released, ALL, NULL },
     { "client_queue__has_the_events_of_all_locks", client_queue__has_the_events_of_all_locks, TIMED,
         NULL },

@@ -147,9 +147,9 @@ static void clients__are_never_inside_together(struct contract *contract)
 static int shows_holder(const struct contract *contract)
 {
     if (is_kind(contract, ROW))
-        return contract->database->shows_holder_of_row;
+        return contract->database->row_view == CONTRACT_VIEW_HOLDER;
     if (is_kind(contract, ADVISORY))
-        return contract->database->shows_holder_of_advisory;
+        return contract->database->advisory_view == CONTRACT_VIEW_HOLDER;
     return 1;
 }
 

@@ -98,14 +98,16 @@ static void list__goes_through_all_of_a_prefix(struct contract *contract)
     const char *prefix = own_name(contract, "%_");
     dblock_client *a = open_client(contract, "a");
     dblock_client *b = open_client(contract, "b");
+    struct dblock_options options = own_options(contract);
     struct dblock_filter filter = DBLOCK_FILTER_INIT;
     struct listing listing = { 0 };
     char name[300];
     int i;
 
+    options.flags = DBLOCK_FENCED; /* the name of an advisory lock is known from its token */
     for (i = 0; i < 12; ++i) {
         (void)snprintf(name, sizeof name, "%s%c%d", prefix, i % 2 == 0 ? 'B' : 'a', i);
-        (void)take(contract, a, name);
+        (void)take_with(contract, a, name, &options);
     }
     /* what a LIKE would take for the same */
     (void)take(contract, a, own_name(contract, "xxx"));
@@ -166,9 +168,12 @@ static void list__shows_only_what_is_asked_for(struct contract *contract)
     const char *name = own_name(contract, "x");
     dblock_client *client = open_client(contract, NULL);
     struct dblock_filter filter = DBLOCK_FILTER_INIT;
+    struct dblock_options options = own_options(contract);
     struct listing listing = { 0 };
-    dblock_lock *lock = take(contract, client, name);
+    dblock_lock *lock;
 
+    options.flags = DBLOCK_FENCED;
+    lock = take_with(contract, client, name, &options);
     filter.name = name;
     filter.strategy = contract->kind->strategy;
     expect_status(
@@ -331,24 +336,34 @@ static void stats__count_what_happens(struct contract *contract)
     assert_int_equal(DBLOCK_E_ARGUMENT, dblock_client_stats(b, &stats));
 }
 
-static int can_break(const struct contract_database *database)
+static int can_break_row(const struct contract_database *database)
 {
-    return database->breaks_in_place;
+    return database->breaks_row;
 }
 
-static int cannot_break(const struct contract_database *database)
+static int can_break_advisory(const struct contract_database *database)
 {
-    return !database->breaks_in_place;
+    return database->breaks_advisory;
+}
+
+static int cannot_break_row(const struct contract_database *database)
+{
+    return !database->breaks_row;
+}
+
+static int cannot_break_advisory(const struct contract_database *database)
+{
+    return !database->breaks_advisory;
 }
 
 static int shows_rows(const struct contract_database *database)
 {
-    return database->shows_holder_of_row;
+    return database->row_view >= CONTRACT_VIEW_NAME;
 }
 
 static int shows_advisory(const struct contract_database *database)
 {
-    return database->shows_holder_of_advisory;
+    return database->advisory_view >= CONTRACT_VIEW_NAME;
 }
 
 const struct contract_case observe_cases[] = {
@@ -370,14 +385,20 @@ const struct contract_case observe_cases[] = {
         shows_advisory },
     { "list__takes_no_filter", list__takes_no_filter, ONCE, NULL },
     { "break__ends_the_grant_and_fences_it", break__ends_the_grant_and_fences_it, RECORDED, NULL },
-    { "break__ends_the_grant_and_fences_it", break__ends_the_grant_and_fences_it, LIVE, can_break },
+    { "break__ends_the_grant_and_fences_it", break__ends_the_grant_and_fences_it, ROW,
+        can_break_row },
+    { "break__ends_the_grant_and_fences_it", break__ends_the_grant_and_fences_it, ADVISORY,
+        can_break_advisory },
     { "break__of_nobody_is_not_held", break__of_nobody_is_not_held, RECORDED, NULL },
-    { "break__of_nobody_is_not_held", break__of_nobody_is_not_held, LIVE, can_break },
+    { "break__of_nobody_is_not_held", break__of_nobody_is_not_held, ROW, can_break_row },
+    { "break__of_nobody_is_not_held", break__of_nobody_is_not_held, ADVISORY, can_break_advisory },
     { "break__with_a_token_ends_only_that_grant", break__with_a_token_ends_only_that_grant,
         RECORDED, NULL },
     { "break__leaves_other_names_alone", break__leaves_other_names_alone, RECORDED, NULL },
-    { "break__that_cannot_be_is_unsupported", break__that_cannot_be_is_unsupported, LIVE,
-        cannot_break },
+    { "break__that_cannot_be_is_unsupported", break__that_cannot_be_is_unsupported, ROW,
+        cannot_break_row },
+    { "break__that_cannot_be_is_unsupported", break__that_cannot_be_is_unsupported, ADVISORY,
+        cannot_break_advisory },
     { "stats__count_what_happens", stats__count_what_happens, ALL, NULL },
     { NULL, NULL, 0, NULL },
 };

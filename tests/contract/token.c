@@ -193,7 +193,7 @@ static void token__grows_across_the_purge(struct contract *contract)
     int n_grants = 0;
 
     release(contract, lock);
-    contract->database->age();
+    contract->database->age(name);
     purge(contract);
     filter.name = name;
     filter.is_idle = 1;
@@ -247,9 +247,14 @@ static int can_cut(const struct contract_database *database)
     return database->cut != NULL;
 }
 
-static int can_break(const struct contract_database *database)
+static int can_break_row(const struct contract_database *database)
 {
-    return database->breaks_in_place;
+    return database->breaks_row;
+}
+
+static int can_break_advisory(const struct contract_database *database)
+{
+    return database->breaks_advisory;
 }
 
 static int can_step_clock(const struct contract_database *database)
@@ -271,7 +276,9 @@ const struct contract_case token_cases[] = {
     { "token__grows_across_the_end_of_the_connection",
         token__grows_across_the_end_of_the_connection, LIVE, can_cut },
     { "token__grows_across_break", token__grows_across_break, RECORDED, NULL },
-    { "token__grows_across_break_of_a_connection", token__grows_across_break, LIVE, can_break },
+    { "token__grows_across_break_of_a_connection", token__grows_across_break, ROW, can_break_row },
+    { "token__grows_across_break_of_a_connection", token__grows_across_break, ADVISORY,
+        can_break_advisory },
     { "token__grows_across_extend_and_detach", token__grows_across_extend_and_detach, RECORDED,
         NULL },
     { "token__grows_although_the_row_is_deleted", token__grows_although_the_row_is_deleted,
@@ -280,7 +287,9 @@ const struct contract_case token_cases[] = {
         can_step_clock },
     { "token__grows_across_the_purge", token__grows_across_the_purge, ALL, can_age },
     { "token__of_a_grant_that_is_over_is_not_drawn", token__of_a_grant_that_is_over_is_not_drawn,
-        LIVE, can_break },
+        ROW, can_break_row },
+    { "token__of_a_grant_that_is_over_is_not_drawn", token__of_a_grant_that_is_over_is_not_drawn,
+        ADVISORY, can_break_advisory },
     { "fenced_grant__has_its_token_at_once", fenced_grant__has_its_token_at_once, ALL, NULL },
     { NULL, NULL, 0, NULL },
 };

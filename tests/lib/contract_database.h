@@ -17,6 +17,12 @@ enum contract_url {
     CONTRACT_URL_MALFORMED    /* of this scheme, but not a URL that can be parsed */
 };
 
+enum contract_view {
+    CONTRACT_VIEW_BUSY = 0, /* only that it is held */
+    CONTRACT_VIEW_NAME,     /* and it is listed by name, once a token was drawn */
+    CONTRACT_VIEW_HOLDER    /* and the host and the pid of the process that holds it */
+};
+
 /* A member that is NULL, and a URL that is, does not exist in this database. */
 struct contract_database {
     const char *name;
@@ -27,11 +33,13 @@ struct contract_database {
     const char *(*schema)(void); /* for config.schema */
     const char *secret;          /* a password that no message may contain */
 
-    int shows_holder_of_row;      /* busy and list tell who holds a row lock ... */
-    int shows_holder_of_advisory; /* ... or an advisory one */
-    int breaks_in_place;          /* row, advisory: break can end the holder's session */
+    enum contract_view row_view;      /* what busy, inspect and list tell of a row lock ... */
+    enum contract_view advisory_view; /* ... and of an advisory one */
+    int breaks_row;                   /* break can end the holder's session */
+    int breaks_advisory;
     int needs_tables_for_row;
     int needs_tables_for_advisory;
+    int refuses_after_fork; /* a child may not open the tables that its parent had open */
 
     void (*drop_tables)(void);
     void (*set_read_only)(int is_read_only);
@@ -49,8 +57,8 @@ struct contract_database {
     /* A transaction that stands on the row, as a guarded one does; ends with unguard(). */
     void *(*guard)(int strategy, const char *name);
     void (*unguard)(void *guard);
-    /* Two hours pass for whatever is free. */
-    void (*age)(void);
+    /* Two hours pass for that name, if it is free. */
+    void (*age)(const char *name);
 };
 
 extern const struct contract_database contract_sim;

@@ -159,7 +159,7 @@ static void end_guard(void *context)
     free(guard);
 }
 
-static void age(void)
+static void age(const char *name)
 {
     struct sim_world *world = sim_world_lock(WORLD);
     const int64_t two_hours_us = INT64_C(7200000000);
@@ -168,10 +168,10 @@ static void age(void)
     size_t i;
 
     for (i = 0; i < world->rows.n_items; ++i)
-        if (!rows[i].has_owner)
+        if (!rows[i].has_owner && strcmp(rows[i].name, name) == 0)
             rows[i].free_us -= two_hours_us;
     for (i = 0; i < world->locks.n_items; ++i)
-        if (locks[i].holder == 0)
+        if (locks[i].holder == 0 && strcmp(locks[i].name, name) == 0)
             locks[i].since_us -= two_hours_us;
     sim_world_unlock(WORLD);
 }
@@ -183,9 +183,10 @@ const struct contract_database contract_sim = {
     .stop = stop,
     .url = url,
     .secret = "never-print-me",
-    .shows_holder_of_row = 1,
-    .shows_holder_of_advisory = 1,
-    .breaks_in_place = 1,
+    .row_view = CONTRACT_VIEW_HOLDER,
+    .advisory_view = CONTRACT_VIEW_HOLDER,
+    .breaks_row = 1,
+    .breaks_advisory = 1,
     .needs_tables_for_row = 1,
     .needs_tables_for_advisory = 1,
     .drop_tables = drop_tables,

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT */
+/* contract_mysql_test.c - the contract suite on one database. What it asks is in
+ * the other files of this folder. Time limit: 300 s */
+#include "contract.h"
+
+int main(void)
+{
+    return contract_run(&contract_mysql);
+}
