@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT */
+/* pgsql_advisory.c - strategy advisory: the server's own named locks, held by the
+ * session of a connection. The statements, and why they are safe, are in
+ * sql/advisory.sql.
+ *
+ * The server counts: a session that asks for a lock it has gets it again. So the
+ * connection knows by their ids which ones it has (by id and not by name: two names
+ * may have one id), and gives a second one back at once. */
+#include "pgsql_error.h"
+#include "pgsql_grant.h"
+#include "pgsql_statement.h"
+#include "pgsql_steps.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static size_t find_id(const struct dblock_connection *connection, int64_t id)
+{
+    size_t i;
+
+    for (i = 0; i < connection->n_ids; ++i)
+        if (connection->ids[i] == id)
+            break;
+    return i;
+}
+
+/* Room first: a lock that was got must not be forgotten for want of memory. */
+static int make_room(struct dblock_connection *connection)
+{
+    size_t room = connection->room > 0 ? 2 * connection->room : 8;
+    int64_t *ids;
+
+    if (connection->n_ids < connection->room)
+        return 0;
+    ids = realloc(connection->ids, room * sizeof *ids);
+    if (ids == NULL)
+        return -1;
+    connection->ids = ids;
+    connection->room = room;
+    return 0;
+}
+
+static void put_subject(
+    struct pgsql_parameters *parameters, const struct dblock_subject *subject)
+{
+    parameters->n = 0;
+    pgsql_put_name(parameters, subject);
+    if (subject->has_advisory_id)
+        pgsql_put_int64(parameters, subject->advisory_id);
+    else
+        pgsql_put_null_int64(parameters);
+}
+
+static dblock_status refuse_pooler(const struct dblock_connection *connection,
+    const struct dblock_subject *subject, struct dblock_error *reterr)
+{
+    if (!connection->is_pooled)
+        return DBLOCK_OK;
+    return dblock_error_set(reterr, DBLOCK_E_UNSUPPORTED,
+        "use a URL that leads to the server directly, or strategy lease",
+        "cannot take advisory \"%s\": a pooler stands between, and may give the server's session"
+        " that holds the lock to somebody else",
+        subject->name);
+}
+
+static dblock_status refuse_standby(
+    const struct dblock_subject *subject, struct dblock_error *reterr)
+{
+    return dblock_error_set(reterr, DBLOCK_E_READ_ONLY, "connect to the primary",
+        "cannot take advisory \"%s\": this server is a standby, whose locks exclude nobody on the"
+        " primary",
+        subject->name);
+}
+
+/* Unlocks what a message got and nobody wants; the connection is given up if that fails. */
+static dblock_status give_back(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    struct dblock_error *reterr)
+{
+    struct dblock_call short_call = { dblock_clock_us() + connection->target->io_timeout_us, -1 };
+    struct pgsql_parameters parameters;
+    struct pgsql_message message;
+    struct dblock_answer unused;
+    dblock_status status;
+
+    if (short_call.deadline_us > call->deadline_us)
+        short_call.deadline_us = call->deadline_us;
+    put_subject(&parameters, subject);
+    pgsql_message_init(
+        &message, connection, &short_call, "release advisory", subject->name, PGSQL_READS);
+    pgsql_message_add(&message, STATEMENT_ADVISORY_DROP, &parameters);
+    status = pgsql_message_run(&message, reterr);
+    if (status != DBLOCK_OK)
+        connection->is_broken = 1;
+    return pgsql_message_fini(&message, status, &unused);
+}
+
+/* Without waiting. `*ret_is_again`: this session had it already. */
+static dblock_status attempt(struct dblock_connection *connection, const struct dblock_call *call,
+    const struct dblock_subject *subject, int *ret_is_again, struct dblock_answer *answer,
+    struct dblock_error *reterr)
+{
+    struct pgsql_parameters parameters;
+    struct pgsql_message message;
+    dblock_status status;
+
+    put_subject(&parameters, subject);
+    pgsql_message_init(
+        &message, connection, call, "take advisory", subject->name, PGSQL_READS);
+    pgsql_message_add(&message, STATEMENT_ADVISORY_TAKE, &parameters);
+    status = pgsql_message_run(&message, reterr);
+    if (status == DBLOCK_OK) {
+        const PGresult *result = message.results[0];
+        int64_t id = pgsql_get_int64(result, 0, 1);
+
+        answer->now_us = pgsql_get_time(result, 0, 0);
+        answer->outcome = DBLOCK_ANSWER_BUSY;
+        if (PQgetisnull(result, 0, 2)) {
+            status = refuse_standby(subject, reterr);
+        } else if (pgsql_get_bool(result, 0, 2)) {
+            *ret_is_again = find_id(connection, id) < connection->n_ids;
+            answer->outcome = DBLOCK_ANSWER_YES;
+            if (!*ret_is_again)
+                connection->ids[connection->n_ids++] = id;
+        }
+    }
+    return pgsql_message_fini(&message, status, answer);
+}
+
+/* One slice in the server's queue. */
+static dblock_status wait_slice(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject, uint64_t slice_us,
+    int *ret_is_cancelled, struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    struct pgsql_parameters parameters;
+    struct pgsql_message message;
+    char slice[24];
+    dblock_status status;
+
+    (void)snprintf(slice, sizeof slice, "%llu", (unsigned long long)(slice_us / 1000 + 1));
+    put_subject(&parameters, subject);
+    pgsql_put_text(&parameters, slice);
+    pgsql_message_init(&message, connection, call, "take advisory", subject->name,
+        PGSQL_READS | PGSQL_WAITS);
+    pgsql_message_add(&message, STATEMENT_ADVISORY_ARM, &parameters);
+    pgsql_message_add_bound(&message, STATEMENT_ADVISORY_WAIT);
+    pgsql_message_add(&message, STATEMENT_ADVISORY_WAITED, NULL);
+    status = pgsql_message_run(&message, reterr);
+    if (status == DBLOCK_OK) {
+        answer->now_us = pgsql_get_time(message.results[1], 0, 0);
+        answer->outcome = pgsql_get_bool(message.results[1], 0, 1) ? DBLOCK_ANSWER_YES
+                                                                   : DBLOCK_ANSWER_BUSY;
+        if (pgsql_get_bool(message.results[0], 0, 1))
+            status = refuse_standby(subject, reterr);
+        else if (answer->outcome == DBLOCK_ANSWER_YES)
+            connection->ids[connection->n_ids++] = pgsql_get_int64(message.results[0], 0, 0);
+    }
+    *ret_is_cancelled = message.is_cancelled;
+    return pgsql_message_fini(&message, status, answer);
+}
+
+/* Only a connection without a lock waits, so what it gets it does not have already. */
+static dblock_status wait_for(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject, uint64_t wait_us,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    uint64_t now_us = dblock_clock_us();
+    uint64_t until_us = wait_us < UINT64_MAX - now_us ? now_us + wait_us : UINT64_MAX;
+    int is_cancelled = 0;
+    dblock_status status;
+
+    do {
+        uint64_t slice_us = until_us - now_us;
+        struct dblock_call slice_call = *call;
+
+        if (slice_us > connection->slice_us)
+            slice_us = connection->slice_us;
+        if (slice_call.deadline_us > now_us + slice_us + connection->target->io_timeout_us)
+            slice_call.deadline_us = now_us + slice_us + connection->target->io_timeout_us;
+        status = wait_slice(
+            connection, &slice_call, subject, slice_us, &is_cancelled, answer, reterr);
+        now_us = dblock_clock_us();
+        if (status != DBLOCK_OK || is_cancelled || answer->outcome == DBLOCK_ANSWER_YES)
+            break;
+    } while (now_us < until_us);
+    if (!is_cancelled)
+        return status;
+    if (status == DBLOCK_OK && answer->outcome == DBLOCK_ANSWER_YES) {
+        --connection->n_ids;
+        (void)give_back(connection, call, subject, NULL); /* or the connection is given up */
+    } else if (status != DBLOCK_OK) {
+        connection->is_broken = 1;
+    }
+    return DBLOCK_CANCELLED;
+}
+
+static void fill_own(const struct dblock_connection *connection,
+    const struct dblock_subject *subject, struct dblock_grant *holder,
+    const struct dblock_answer *answer)
+{
+    memset(holder, 0, sizeof *holder);
+    holder->struct_size = sizeof *holder;
+    holder->strategy = DBLOCK_ADVISORY;
+    holder->n_waiters = UINT32_MAX;
+    holder->now_us = answer->now_us;
+    holder->remaining_ms = DBLOCK_FOREVER;
+    holder->server_pid = PQbackendPID(connection->pg);
+    holder->pid = connection->target->pid;
+    dblock_text_copy(holder->name, sizeof holder->name, subject->name);
+    dblock_text_copy(holder->host, sizeof holder->host, connection->target->host);
+    dblock_text_copy(holder->label, sizeof holder->label, connection->target->label);
+}
+
+dblock_status pgsql_advisory_take(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_take *take, struct dblock_grant *holder,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    const struct dblock_subject *subject = &take->subject;
+    int is_again = 0;
+    dblock_status status = refuse_pooler(connection, subject, reterr);
+
+    if (status != DBLOCK_OK)
+        return status;
+    if (make_room(connection) != 0)
+        return dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "out of memory");
+    if (take->wait_us > 0 && connection->n_ids == 0)
+        status = wait_for(connection, call, subject, take->wait_us, answer, reterr);
+    else
+        status = attempt(connection, call, subject, &is_again, answer, reterr);
+    if (status != DBLOCK_OK)
+        return status;
+    answer->remaining_us = DBLOCK_NO_END;
+    if (is_again) {
+        answer->outcome = DBLOCK_ANSWER_BUSY;
+        if (holder != NULL)
+            fill_own(connection, subject, holder, answer);
+        return give_back(connection, call, subject, reterr);
+    }
+    if (answer->outcome == DBLOCK_ANSWER_BUSY && holder != NULL)
+        return pgsql_advisory_holder(connection, call, subject, holder, answer, reterr);
+    return DBLOCK_OK;
+}
+
+dblock_status pgsql_advisory_holder(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    struct dblock_grant *holder, struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    struct pgsql_parameters parameters;
+    struct pgsql_message message;
+    dblock_status status;
+
+    put_subject(&parameters, subject);
+    pgsql_message_init(
+        &message, connection, call, "look at advisory", subject->name, PGSQL_READS);
+    pgsql_message_add(&message, STATEMENT_ADVISORY_HOLDER, &parameters);
+    status = pgsql_message_run(&message, reterr);
+    if (status == DBLOCK_OK) {
+        answer->now_us = pgsql_get_time(message.results[0], 0, 0);
+        pgsql_grant_holder(
+            holder, DBLOCK_ADVISORY, subject->name, message.results[0], 0, 1, answer->now_us);
+    }
+    return pgsql_message_fini(&message, status, answer);
+}
+
+dblock_status pgsql_advisory_drop(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    struct pgsql_parameters parameters;
+    struct pgsql_message message;
+    dblock_status status = refuse_pooler(connection, subject, reterr);
+
+    if (status != DBLOCK_OK)
+        return status;
+    put_subject(&parameters, subject);
+    pgsql_message_init(
+        &message, connection, call, "release advisory", subject->name, PGSQL_READS);
+    pgsql_message_add(&message, STATEMENT_ADVISORY_DROP, &parameters);
+    status = pgsql_message_run(&message, reterr);
+    if (status == DBLOCK_OK) {
+        size_t i = find_id(connection, pgsql_get_int64(message.results[0], 0, 1));
+
+        answer->now_us = pgsql_get_time(message.results[0], 0, 0);
+        answer->outcome = pgsql_get_bool(message.results[0], 0, 2) ? DBLOCK_ANSWER_YES
+                                                                   : DBLOCK_ANSWER_NO;
+        if (i < connection->n_ids)
+            connection->ids[i] = connection->ids[--connection->n_ids];
+    }
+    return pgsql_message_fini(&message, status, answer);
+}
+
+dblock_status pgsql_advisory_prove(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    struct pgsql_parameters parameters;
+    struct pgsql_message message;
+    dblock_status status;
+
+    put_subject(&parameters, subject);
+    pgsql_message_init(
+        &message, connection, call, "prove advisory", subject->name, PGSQL_READS);
+    pgsql_message_add(&message, STATEMENT_ADVISORY_PROVE, &parameters);
+    status = pgsql_message_run(&message, reterr);
+    if (status == DBLOCK_OK) {
+        answer->now_us = pgsql_get_time(message.results[0], 0, 0);
+        answer->outcome = pgsql_get_bool(message.results[0], 0, 1) ? DBLOCK_ANSWER_YES
+                                                                   : DBLOCK_ANSWER_NO;
+    }
+    return pgsql_message_fini(&message, status, answer);
+}
+
+dblock_status pgsql_advisory_draw(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    return pgsql_token_draw(connection, call, DBLOCK_ADVISORY, subject, answer, reterr);
+}

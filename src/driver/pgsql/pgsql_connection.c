@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT */
+/* pgsql_connection.c - connecting, closing, and whether it is still there. */
+#include "pgsql_connection.h"
+
+#include "pgsql_error.h"
+#include "pgsql_statement.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static const char *const role_words[] = { "", "short", "keeper", "control", "row", "advisory" };
+
+/* libpq prints notices to stderr otherwise. */
+static void ignore_notice(void *context, const PGresult *result)
+{
+    (void)context;
+    (void)result;
+}
+
+/* "dblock HOST PID ROLE", at most the 63 bytes that the server keeps; what reads it again is
+ * pgsql_grant_holder(). */
+static void name_application(const struct dblock_target *target, int role, char name[64])
+{
+    const size_t size = 64;
+    char tail[40];
+    char host[57];
+    char *place;
+
+    (void)snprintf(
+        tail, sizeof tail, " %lld %s", (long long)target->pid, role_words[role]);
+    dblock_text_copy(host, sizeof host - strlen(tail), target->host);
+    for (place = host; *place != 0; ++place)
+        if (*place == ' ')
+            *place = '_';
+    (void)snprintf(name, size, "dblock %.*s%s", (int)(size - 8 - strlen(tail)), host, tail);
+}
+
+/* 1 connected, 0 failed, -1 cancelled, -2 out of time. */
+static int finish_connecting(PGconn *pg, const struct dblock_call *call)
+{
+    PostgresPollingStatusType state = PGRES_POLLING_WRITING;
+
+    for (;;) {
+        int ready;
+
+        if (state == PGRES_POLLING_OK)
+            return 1;
+        if (state == PGRES_POLLING_FAILED)
+            return 0;
+        ready = dblock_fd_wait(
+            PQsocket(pg), state == PGRES_POLLING_READING ? POLLIN : POLLOUT, call, 1);
+        if (ready <= 0)
+            return ready < 0 ? -1 : -2;
+        state = PQconnectPoll(pg);
+    }
+}
+
+static dblock_status start(struct dblock_connection *connection, const struct dblock_call *call,
+    struct dblock_error *reterr)
+{
+    const struct dblock_target *target = connection->target;
+    const char **values = malloc((target->n_values + 1) * sizeof *values);
+    char application[64];
+    int outcome;
+
+    if (values == NULL)
+        return dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "out of memory");
+    memcpy(values, target->values, (target->n_values + 1) * sizeof *values);
+    if (!target->names_application) {
+        name_application(target, connection->role, application);
+        values[target->n_values - 1] = application;
+    }
+    connection->pg = PQconnectStartParams((const char *const *)target->keywords, values, 0);
+    free(values);
+    if (connection->pg == NULL)
+        return dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "out of memory");
+    (void)PQsetNoticeReceiver(connection->pg, ignore_notice, NULL);
+    /* the only way to the SQLSTATE of a refused login */
+    (void)PQsetErrorVerbosity(connection->pg, PQERRORS_VERBOSE);
+    if (PQstatus(connection->pg) == CONNECTION_BAD)
+        return pgsql_connect_error(connection->pg, reterr);
+    outcome = finish_connecting(connection->pg, call);
+    (void)PQsetErrorVerbosity(connection->pg, PQERRORS_DEFAULT);
+    if (outcome == -1)
+        return DBLOCK_CANCELLED;
+    if (outcome == -2)
+        return dblock_error_set(
+            reterr, DBLOCK_E_CONNECTION, NULL, "cannot connect to PostgreSQL: no answer in time");
+    if (outcome == 0)
+        return pgsql_connect_error(connection->pg, reterr);
+    if (PQserverVersion(connection->pg) < 120000)
+        return dblock_error_set(reterr, DBLOCK_E_UNSUPPORTED, "PostgreSQL 12 or later is needed",
+            "cannot connect to PostgreSQL: its version %d is too old",
+            PQserverVersion(connection->pg) / 10000);
+    if (PQsetnonblocking(connection->pg, 1) != 0 || !PQenterPipelineMode(connection->pg))
+        return pgsql_connect_error(connection->pg, reterr);
+    return DBLOCK_OK;
+}
+
+static const char *write_ms(char *text, size_t size, uint64_t duration_us, uint64_t least_ms)
+{
+    uint64_t duration_ms = duration_us / 1000;
+
+    if (duration_ms < least_ms)
+        duration_ms = least_ms;
+    if (duration_ms > INT32_MAX)
+        duration_ms = INT32_MAX;
+    (void)snprintf(text, size, "%llu", (unsigned long long)duration_ms);
+    return text;
+}
+
+static const char *write_seconds(char *text, size_t size, uint64_t duration_us)
+{
+    uint64_t duration_s = duration_us / 1000000;
+
+    if (duration_s < 1)
+        duration_s = 1;
+    if (duration_s > 7200)
+        duration_s = 7200;
+    (void)snprintf(text, size, "%llu", (unsigned long long)duration_s);
+    return text;
+}
+
+/* How long the server's session may go on without its client is a matter of the ttl where locks
+ * live in it, and of the I/O limit elsewhere. */
+static void add_settings(struct pgsql_message *message)
+{
+    const struct dblock_connection *connection = message->connection;
+    const struct dblock_target *target = connection->target;
+    int is_lasting =
+        connection->role == DBLOCK_ROLE_ROW || connection->role == DBLOCK_ROLE_ADVISORY;
+    uint64_t patience_us = is_lasting ? target->ttl_us : target->io_timeout_us;
+    int32_t pid = PQbackendPID(connection->pg);
+    struct pgsql_parameters parameters;
+    char limit[24], idle[24], interval[24], unacknowledged[24];
+
+    parameters.n = 0;
+    pgsql_put_int32(&parameters, pid);
+    /* a slice of a wait must not be cut short */
+    pgsql_put_text(&parameters,
+        write_ms(limit, sizeof limit, target->io_timeout_us, is_lasting ? 2000 : 10));
+    pgsql_put_text(&parameters, write_seconds(idle, sizeof idle, patience_us / 3));
+    pgsql_put_text(&parameters, write_seconds(interval, sizeof interval, patience_us / 9));
+    pgsql_put_text(
+        &parameters, write_ms(unacknowledged, sizeof unacknowledged, patience_us, 1000));
+    pgsql_put_text(&parameters, connection->role == DBLOCK_ROLE_ROW ? "off" : "on");
+    pgsql_message_add(message, STATEMENT_OPEN, &parameters);
+    if (PQserverVersion(connection->pg) >= 140000) {
+        parameters.n = 0;
+        pgsql_put_int32(&parameters, pid);
+        pgsql_put_text(&parameters, is_lasting ? "500" : "2000");
+        pgsql_message_add(message, STATEMENT_OPEN_14, &parameters);
+    }
+    if (PQserverVersion(connection->pg) >= 170000) {
+        parameters.n = 0;
+        pgsql_put_int32(&parameters, pid);
+        pgsql_message_add(message, STATEMENT_OPEN_17, &parameters);
+    }
+}
+
+static dblock_status greet(struct dblock_connection *connection, const struct dblock_call *call,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    struct pgsql_message message;
+    dblock_status status;
+
+    /* unnamed, as it is not known yet whether a pooler stands between */
+    connection->is_pooled = 1;
+    pgsql_message_init(&message, connection, call, "connect to PostgreSQL", NULL,
+        PGSQL_READS | PGSQL_WAITS | PGSQL_OWN_BOUNDS);
+    add_settings(&message);
+    status = pgsql_message_run(&message, reterr);
+    if (status == DBLOCK_OK) {
+        const uint64_t slice_us = 850000;
+        int64_t patience_us = pgsql_get_int64(message.results[0], 0, 3);
+
+        answer->now_us = pgsql_get_time(message.results[0], 0, 0);
+        answer->outcome = DBLOCK_ANSWER_YES;
+        connection->is_pooled = !pgsql_get_bool(message.results[0], 0, 1);
+        connection->slice_us = slice_us;
+        if (patience_us > 0 && (uint64_t)patience_us * 85 / 100 < slice_us)
+            connection->slice_us = (uint64_t)patience_us * 85 / 100;
+    }
+    if (message.is_cancelled)
+        status = DBLOCK_CANCELLED;
+    return pgsql_message_fini(&message, status, answer);
+}
+
+dblock_status pgsql_connection_open(struct dblock_target *target, int role,
+    const struct dblock_call *call, struct dblock_connection **ret_connection,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    struct dblock_connection *connection = calloc(1, sizeof *connection);
+    dblock_status status;
+
+    if (connection == NULL)
+        return dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "out of memory");
+    connection->target = target;
+    connection->role = role;
+    status = start(connection, call, reterr);
+    if (status == DBLOCK_OK)
+        status = greet(connection, call, answer, reterr);
+    if (status == DBLOCK_OK)
+        *ret_connection = connection;
+    else
+        pgsql_connection_close(connection, DBLOCK_CLOSE_POLITE);
+    return status;
+}
+
+void pgsql_connection_interrupt(const struct dblock_connection *connection)
+{
+    char reason[256];
+    PGcancel *cancel = PQgetCancel(connection->pg);
+
+    if (cancel != NULL)
+        (void)PQcancel(cancel, reason, sizeof reason); /* if it fails, the slice ends soon */
+    PQfreeCancel(cancel);
+}
+
+/* A parent's socket: what libpq says at the end must not reach the server, which would end the
+ * parent's session. A socket that leads nowhere takes its place. */
+static void cut_off(PGconn *pg)
+{
+    int nowhere = socket(AF_UNIX, SOCK_STREAM, 0);
+
+    if (PQsocket(pg) >= 0 && nowhere >= 0)
+        (void)dup2(nowhere, PQsocket(pg));
+    else if (PQsocket(pg) >= 0)
+        (void)close(PQsocket(pg)); /* no descriptor to be had: libpq finds it closed */
+    if (nowhere >= 0)
+        (void)close(nowhere);
+}
+
+/* Over a Unix socket a cancel request cannot hang. Elsewhere the server notices by itself
+ * (client_connection_check_interval), or at the end of its statement. */
+static int is_near(const PGconn *pg)
+{
+    const char *host = PQhost(pg);
+
+    return host != NULL && host[0] == '/';
+}
+
+void pgsql_connection_close(struct dblock_connection *connection, int how)
+{
+    if (connection == NULL)
+        return;
+    if (connection->pg != NULL && how == DBLOCK_CLOSE_FORKED)
+        cut_off(connection->pg);
+    else if (connection->pg != NULL && how == DBLOCK_CLOSE_ABORT && connection->is_busy &&
+        is_near(connection->pg))
+        pgsql_connection_interrupt(connection);
+    PQfinish(connection->pg);
+    free(connection->ids);
+    free(connection);
+}
+
+int pgsql_connection_is_alive(const struct dblock_connection *connection)
+{
+    return !connection->is_broken && PQstatus(connection->pg) == CONNECTION_OK;
+}
+
+int pgsql_connection_fd(const struct dblock_connection *connection)
+{
+    return PQsocket(connection->pg);
+}
+
+dblock_status pgsql_connection_ping(struct dblock_connection *connection,
+    const struct dblock_call *call, struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    int is_advisory = connection->n_ids > 0;
+    struct pgsql_message message;
+    dblock_status status;
+
+    pgsql_message_init(&message, connection, call, "ping", NULL, PGSQL_READS);
+    pgsql_message_add(
+        &message, is_advisory ? STATEMENT_PING_ADVISORY : STATEMENT_PING, NULL);
+    status = pgsql_message_run(&message, reterr);
+    if (status == DBLOCK_OK) {
+        answer->now_us = pgsql_get_time(message.results[0], 0, 0);
+        answer->outcome = DBLOCK_ANSWER_YES;
+        if ((is_advisory &&
+                pgsql_get_int64(message.results[0], 0, 1) < (int64_t)connection->n_ids) ||
+            (connection->is_holding &&
+                PQtransactionStatus(connection->pg) != PQTRANS_INTRANS))
+            answer->outcome = DBLOCK_ANSWER_NO;
+    }
+    return pgsql_message_fini(&message, status, answer);
+}
+
+dblock_status pgsql_connection_verify(struct dblock_connection *connection,
+    const struct dblock_call *call, struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    struct pgsql_message message;
+    dblock_status status;
+
+    pgsql_message_init(&message, connection, call, "use the tables of dblock", NULL, PGSQL_READS);
+    pgsql_message_add(&message, STATEMENT_VERIFY, NULL);
+    status = pgsql_message_run(&message, reterr);
+    if (status == DBLOCK_OK) {
+        const PGresult *result = message.results[0];
+        int32_t version = PQntuples(result) == 1 ? pgsql_get_int32(result, 0, 1) : 0;
+
+        if (version != 1)
+            status = dblock_error_set(reterr, DBLOCK_E_SCHEMA, PGSQL_HINT_INIT,
+                "cannot use the tables of dblock: their version is %d, and not 1", (int)version);
+        else if (!pgsql_get_bool(result, 0, 2))
+            status = pgsql_rights_error(connection, "use the tables of dblock", reterr);
+        answer->now_us = PQntuples(result) == 1 ? pgsql_get_time(result, 0, 0) : 0;
+        answer->outcome = DBLOCK_ANSWER_YES;
+    }
+    return pgsql_message_fini(&message, status, answer);
+}

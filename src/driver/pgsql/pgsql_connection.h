@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* pgsql_connection.h - one connection: libpq's, always in pipeline mode, never
+ * blocking. */
+#ifndef DBLK_PGSQL_CONNECTION_H
+#define DBLK_PGSQL_CONNECTION_H
+
+#include "pgsql_target.h"
+
+#include <libpq-fe.h>
+
+struct dblock_connection {
+    struct dblock_target *target;
+    int role;
+    PGconn *pg;
+    int is_broken;  /* of no use any more: lost, or out of step with the server */
+    int is_busy;    /* a message is under way: closing now interrupts the server */
+    int is_pooled;  /* something between us and the server changes sessions: nothing lasts */
+    int is_holding; /* row: its transaction has the lock */
+    uint64_t slice_us; /* how long one wait on the server may last */
+
+    int64_t *ids; /* advisory: the locks that this session holds */
+    size_t n_ids;
+    size_t room;
+
+    unsigned char is_prepared[N_STATEMENTS];
+};
+
+dblock_status pgsql_connection_open(struct dblock_target *target, int role,
+    const struct dblock_call *call, struct dblock_connection **ret_connection,
+    struct dblock_answer *answer, struct dblock_error *reterr);
+void pgsql_connection_close(struct dblock_connection *connection, int how);
+int pgsql_connection_is_alive(const struct dblock_connection *connection);
+int pgsql_connection_fd(const struct dblock_connection *connection);
+dblock_status pgsql_connection_ping(struct dblock_connection *connection,
+    const struct dblock_call *call, struct dblock_answer *answer, struct dblock_error *reterr);
+dblock_status pgsql_connection_verify(struct dblock_connection *connection,
+    const struct dblock_call *call, struct dblock_answer *answer, struct dblock_error *reterr);
+
+/* Asks the server to end what runs on this connection. Takes a connection of its own, for a
+ * moment; a server that is out of reach is bounded by tcp_user_timeout. */
+void pgsql_connection_interrupt(const struct dblock_connection *connection);
+
+#endif

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+/* pgsql_hold.c - the steps of lease and insert: the same code over two tables.
+ * What makes them safe is said at the statements, in sql/lease.sql. */
+#include "pgsql_error.h"
+#include "pgsql_grant.h"
+#include "pgsql_statement.h"
+#include "pgsql_steps.h"
+
+enum { /* columns of a take */
+    TAKE_NOW,
+    TAKE_SESSION_EXPIRES,
+    TAKE_GATE,
+    TAKE_FREE_ROW,
+    TAKE_TOKEN,
+    TAKE_EXPIRES,
+    TAKE_IN_FORCE,
+    TAKE_ROW /* ten columns */
+};
+
+enum { /* of a look and a list */
+    LOOK_NOW,
+    LOOK_IN_FORCE,
+    LOOK_ROW /* ten columns */
+};
+
+enum { /* of drop, extend and end */
+    END_NOW,
+    END_IS_DONE,
+    END_WAS_IN_FORCE,
+    END_OWNER
+};
+
+static int32_t judge_take(
+    const struct dblock_take *take, const PGresult *result, int64_t now_us)
+{
+    int is_held = pgsql_get_bool(result, 0, TAKE_IN_FORCE);
+
+    if (!PQgetisnull(result, 0, TAKE_TOKEN))
+        return DBLOCK_ANSWER_YES;
+    if (take->session != NULL && PQgetisnull(result, 0, TAKE_SESSION_EXPIRES))
+        return DBLOCK_ANSWER_SESSION;
+    if (is_held)
+        return DBLOCK_ANSWER_BUSY;
+    if (PQgetisnull(result, 0, TAKE_GATE) || now_us > take->not_after_us)
+        return DBLOCK_ANSWER_LATE;
+    if (pgsql_get_bool(result, 0, TAKE_GATE) && !pgsql_get_bool(result, 0, TAKE_FREE_ROW) &&
+        !PQgetisnull(result, 0, TAKE_ROW))
+        return DBLOCK_ANSWER_PINNED;
+    return DBLOCK_ANSWER_AGAIN;
+}
+
+static void tell_take(const struct pgsql_hold *hold, const struct dblock_take *take,
+    const PGresult *result, struct dblock_grant *holder, struct dblock_answer *answer)
+{
+    int64_t now_us = pgsql_get_time(result, 0, TAKE_NOW);
+
+    answer->now_us = now_us;
+    answer->outcome = judge_take(take, result, now_us);
+    answer->session_remaining_us =
+        pgsql_remaining(pgsql_get_time(result, 0, TAKE_SESSION_EXPIRES), now_us);
+    switch (answer->outcome) {
+    case DBLOCK_ANSWER_YES:
+        answer->token = pgsql_get_int64(result, 0, TAKE_TOKEN);
+        answer->remaining_us = take->session != NULL
+            ? answer->session_remaining_us
+            : pgsql_remaining(pgsql_get_time(result, 0, TAKE_EXPIRES), now_us);
+        break;
+    case DBLOCK_ANSWER_BUSY:
+        answer->remaining_us =
+            pgsql_remaining(pgsql_grant_expires(result, 0, TAKE_ROW), now_us);
+        if (holder != NULL)
+            pgsql_grant_row(holder, hold->strategy, result, 0, TAKE_ROW, now_us, 1);
+        break;
+    case DBLOCK_ANSWER_PINNED:
+        answer->remaining_us = DBLOCK_NO_END;
+        if (holder != NULL) {
+            pgsql_grant_row(holder, hold->strategy, result, 0, TAKE_ROW, now_us, 1);
+            holder->is_pinned = 1;
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+dblock_status pgsql_hold_take(const struct pgsql_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_take *take, struct dblock_grant *holder,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    const struct dblock_target *target = connection->target;
+    struct pgsql_parameters parameters;
+    struct pgsql_message message;
+    dblock_status status;
+
+    parameters.n = 0;
+    pgsql_put_name(&parameters, &take->subject);
+    pgsql_put_id(&parameters, take->session);
+    pgsql_put_id(&parameters, take->owner);
+    pgsql_put_duration(&parameters, take->ttl_us);
+    pgsql_put_time(&parameters, take->not_after_us);
+    pgsql_put_text(&parameters, take->label);
+    pgsql_put_text(&parameters, target->host);
+    pgsql_put_int64(&parameters, target->pid);
+    pgsql_message_init(
+        &message, connection, call, hold->take_action, take->subject.name, PGSQL_WRITES);
+    pgsql_message_add(&message, hold->take, &parameters);
+    status = pgsql_message_run(&message, reterr);
+    if (status == DBLOCK_OK)
+        tell_take(hold, take, message.results[0], holder, answer);
+    return pgsql_message_fini(&message, status, answer);
+}
+
+dblock_status pgsql_hold_look(const struct pgsql_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    struct dblock_grant *grant, struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    struct pgsql_parameters parameters;
+    struct pgsql_message message;
+    dblock_status status;
+
+    parameters.n = 0;
+    pgsql_put_name(&parameters, subject);
+    pgsql_message_init(
+        &message, connection, call, hold->look_action, subject->name, PGSQL_READS);
+    pgsql_message_add(&message, hold->look, &parameters);
+    status = pgsql_message_run(&message, reterr);
+    if (status == DBLOCK_OK) {
+        const PGresult *result = message.results[0];
+
+        answer->now_us = pgsql_get_time(result, 0, LOOK_NOW);
+        answer->outcome = DBLOCK_ANSWER_NO;
+        if (pgsql_get_bool(result, 0, LOOK_IN_FORCE)) {
+            answer->outcome = DBLOCK_ANSWER_YES;
+            answer->token = pgsql_get_int64(result, 0, LOOK_ROW + 3);
+            answer->remaining_us =
+                pgsql_remaining(pgsql_grant_expires(result, 0, LOOK_ROW), answer->now_us);
+            pgsql_grant_row(grant, hold->strategy, result, 0, LOOK_ROW, answer->now_us, 1);
+        }
+    }
+    return pgsql_message_fini(&message, status, answer);
+}
+
+/* A grant that was in force, and was skipped: is somebody standing on its row, or has it changed
+ * hands since the snapshot? One more round trip, in this rare case alone. */
+static dblock_status judge_skipped(const struct pgsql_hold *hold,
+    struct dblock_connection *connection, const struct dblock_call *call,
+    const struct dblock_subject *subject, const unsigned char *owner, int32_t otherwise,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    struct dblock_grant grant = DBLOCK_GRANT_INIT;
+    char owner_text[40];
+    dblock_status status =
+        pgsql_hold_look(hold, connection, call, subject, &grant, answer, reterr);
+
+    if (status != DBLOCK_OK)
+        return status;
+    dblock_id_text(owner, owner_text);
+    answer->token = 0;
+    answer->remaining_us = 0;
+    answer->outcome =
+        answer->outcome == DBLOCK_ANSWER_YES && strcmp(grant.owner, owner_text) == 0
+        ? DBLOCK_ANSWER_PINNED
+        : otherwise;
+    return DBLOCK_OK;
+}
+
+static dblock_status run_ending(const struct pgsql_hold *hold, enum pgsql_statement statement,
+    const char *action, struct dblock_connection *connection, const struct dblock_call *call,
+    const struct dblock_subject *subject, const unsigned char *owner,
+    const struct pgsql_parameters *parameters, struct dblock_answer *answer,
+    struct dblock_error *reterr)
+{
+    unsigned char seen[DBLOCK_ID_SIZE];
+    struct pgsql_message message;
+    int is_skipped = 0;
+    dblock_status status;
+
+    pgsql_message_init(&message, connection, call, action, subject->name, PGSQL_WRITES);
+    pgsql_message_add(&message, statement, parameters);
+    status = pgsql_message_run(&message, reterr);
+    if (status == DBLOCK_OK) {
+        const PGresult *result = message.results[0];
+
+        answer->now_us = pgsql_get_time(result, 0, END_NOW);
+        answer->outcome = pgsql_get_bool(result, 0, END_IS_DONE) ? DBLOCK_ANSWER_YES
+                                                                 : DBLOCK_ANSWER_NO;
+        is_skipped = answer->outcome == DBLOCK_ANSWER_NO &&
+            pgsql_get_bool(result, 0, END_WAS_IN_FORCE);
+        if (is_skipped && owner == NULL)
+            memcpy(seen, PQgetvalue(result, 0, END_OWNER), sizeof seen);
+    }
+    status = pgsql_message_fini(&message, status, answer);
+    if (!is_skipped)
+        return status;
+    /* a break: whoever has it now is another, and was not meant by what was read */
+    return judge_skipped(hold, connection, call, subject, owner != NULL ? owner : seen,
+        owner != NULL ? DBLOCK_ANSWER_NO : DBLOCK_ANSWER_AGAIN, answer, reterr);
+}
+
+dblock_status pgsql_hold_extend(const struct pgsql_hold *hold,
+    struct dblock_connection *connection, const struct dblock_call *call,
+    const struct dblock_subject *subject, const unsigned char *owner, uint64_t ttl_us,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    struct pgsql_parameters parameters;
+
+    parameters.n = 0;
+    pgsql_put_name(&parameters, subject);
+    pgsql_put_id(&parameters, owner);
+    pgsql_put_duration(&parameters, ttl_us);
+    return run_ending(hold, hold->extend, hold->extend_action, connection, call, subject, owner,
+        &parameters, answer, reterr);
+}
+
+dblock_status pgsql_hold_drop(const struct pgsql_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    const unsigned char *owner, uint64_t keep_us, struct dblock_answer *answer,
+    struct dblock_error *reterr)
+{
+    struct pgsql_parameters parameters;
+
+    if (keep_us > 0)
+        return pgsql_hold_extend(
+            hold, connection, call, subject, owner, keep_us, answer, reterr);
+    parameters.n = 0;
+    pgsql_put_name(&parameters, subject);
+    pgsql_put_id(&parameters, owner);
+    return run_ending(hold, hold->drop, hold->drop_action, connection, call, subject, owner,
+        &parameters, answer, reterr);
+}
+
+dblock_status pgsql_hold_end(const struct pgsql_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject, int64_t token,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    struct pgsql_parameters parameters;
+
+    parameters.n = 0;
+    pgsql_put_name(&parameters, subject);
+    pgsql_put_int64(&parameters, token);
+    return run_ending(hold, hold->end, hold->end_action, connection, call, subject, NULL,
+        &parameters, answer, reterr);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* pgsql_insert.c - strategy insert: pgsql_hold.c over its table. The statements, and why
+ * they are safe, are in sql/insert.sql. */
+#include "pgsql_steps.h"
+
+const struct pgsql_hold pgsql_hold_insert = {
+    .strategy = DBLOCK_INSERT,
+    .word = "insert",
+    .take = STATEMENT_INSERT_TAKE,
+    .drop = STATEMENT_INSERT_DROP,
+    .extend = STATEMENT_INSERT_EXTEND,
+    .look = STATEMENT_INSERT_LOOK,
+    .end = STATEMENT_INSERT_END,
+    .list = STATEMENT_INSERT_LIST,
+    .take_action = "take insert",
+    .drop_action = "release insert",
+    .extend_action = "extend insert",
+    .look_action = "look at insert",
+    .end_action = "break insert",
+    .list_action = "list insert",
+};
+
+dblock_status pgsql_insert_take(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_take *take, struct dblock_grant *holder,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    return pgsql_hold_take(&pgsql_hold_insert, connection, call, take, holder, answer, reterr);
+}
+
+dblock_status pgsql_insert_drop(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    const unsigned char *owner, uint64_t keep_us, struct dblock_answer *answer,
+    struct dblock_error *reterr)
+{
+    return pgsql_hold_drop(
+        &pgsql_hold_insert, connection, call, subject, owner, keep_us, answer, reterr);
+}
+
+dblock_status pgsql_insert_extend(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    const unsigned char *owner, uint64_t ttl_us, struct dblock_answer *answer,
+    struct dblock_error *reterr)
+{
+    return pgsql_hold_extend(
+        &pgsql_hold_insert, connection, call, subject, owner, ttl_us, answer, reterr);
+}
+
+dblock_status pgsql_insert_look(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    struct dblock_grant *grant, struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    return pgsql_hold_look(&pgsql_hold_insert, connection, call, subject, grant, answer, reterr);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* pgsql_lease.c - strategy lease: pgsql_hold.c over its table. The statements, and why
+ * they are safe, are in sql/lease.sql. */
+#include "pgsql_steps.h"
+
+const struct pgsql_hold pgsql_hold_lease = {
+    .strategy = DBLOCK_LEASE,
+    .word = "lease",
+    .take = STATEMENT_LEASE_TAKE,
+    .drop = STATEMENT_LEASE_DROP,
+    .extend = STATEMENT_LEASE_EXTEND,
+    .look = STATEMENT_LEASE_LOOK,
+    .end = STATEMENT_LEASE_END,
+    .list = STATEMENT_LEASE_LIST,
+    .take_action = "take lease",
+    .drop_action = "release lease",
+    .extend_action = "extend lease",
+    .look_action = "look at lease",
+    .end_action = "break lease",
+    .list_action = "list lease",
+};
+
+dblock_status pgsql_lease_take(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_take *take, struct dblock_grant *holder,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    return pgsql_hold_take(&pgsql_hold_lease, connection, call, take, holder, answer, reterr);
+}
+
+dblock_status pgsql_lease_drop(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    const unsigned char *owner, uint64_t keep_us, struct dblock_answer *answer,
+    struct dblock_error *reterr)
+{
+    return pgsql_hold_drop(
+        &pgsql_hold_lease, connection, call, subject, owner, keep_us, answer, reterr);
+}
+
+dblock_status pgsql_lease_extend(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    const unsigned char *owner, uint64_t ttl_us, struct dblock_answer *answer,
+    struct dblock_error *reterr)
+{
+    return pgsql_hold_extend(
+        &pgsql_hold_lease, connection, call, subject, owner, ttl_us, answer, reterr);
+}
+
+dblock_status pgsql_lease_look(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    struct dblock_grant *grant, struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    return pgsql_hold_look(&pgsql_hold_lease, connection, call, subject, grant, answer, reterr);
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/* pgsql_row.c - strategy row: a lock held by the open transaction of its
+ * connection. The statements, and why they are safe, are in sql/row.sql.
+ *
+ * A lost answer is never uncertain: what the connection may have got goes with it. */
+#include "pgsql_error.h"
+#include "pgsql_grant.h"
+#include "pgsql_statement.h"
+#include "pgsql_steps.h"
+
+#include <stdio.h>
+
+dblock_status pgsql_row_seed(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    struct pgsql_parameters parameters;
+    struct pgsql_message message;
+    dblock_status status;
+
+    parameters.n = 0;
+    pgsql_put_name(&parameters, subject);
+    pgsql_message_init(&message, connection, call, "make row", subject->name, PGSQL_WRITES);
+    pgsql_message_add(&message, STATEMENT_ROW_SEED, &parameters);
+    status = pgsql_message_run(&message, reterr);
+    if (status == DBLOCK_OK)
+        answer->outcome = DBLOCK_ANSWER_YES;
+    return pgsql_message_fini(&message, status, answer);
+}
+
+/* Ends the transaction of an attempt that got nothing. */
+static dblock_status roll_back(struct dblock_connection *connection,
+    const struct dblock_call *call, const char *name, struct dblock_error *reterr)
+{
+    struct pgsql_message message;
+    struct dblock_answer unused;
+    dblock_status status;
+
+    connection->is_holding = 0;
+    if (!pgsql_connection_is_alive(connection) ||
+        PQtransactionStatus(connection->pg) == PQTRANS_IDLE)
+        return DBLOCK_OK;
+    pgsql_message_init(
+        &message, connection, call, "give up row", name, PGSQL_READS | PGSQL_OWN_BOUNDS);
+    pgsql_message_add_bound(&message, STATEMENT_ROLLBACK);
+    status = pgsql_message_run(&message, reterr);
+    return pgsql_message_fini(&message, status, &unused);
+}
+
+/* One attempt, in a new transaction that stays open if it succeeds. `slice_us` above 0: stands in
+ * the server's queue so long. An open transaction of an earlier attempt is ended on the way. */
+static dblock_status attempt(struct dblock_connection *connection, const struct dblock_call *call,
+    const struct dblock_subject *subject, uint64_t slice_us, int *ret_is_cancelled,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    struct pgsql_parameters parameters;
+    struct pgsql_message message;
+    char slice[24];
+    dblock_status status;
+
+    pgsql_message_init(&message, connection, call, "take row", subject->name,
+        PGSQL_READS | PGSQL_OWN_BOUNDS | (slice_us > 0 ? PGSQL_WAITS : 0));
+    if (PQtransactionStatus(connection->pg) != PQTRANS_IDLE)
+        pgsql_message_add_bound(&message, STATEMENT_ROLLBACK);
+    pgsql_message_add_begin(&message);
+    parameters.n = 0;
+    pgsql_put_name(&parameters, subject);
+    if (slice_us > 0) {
+        (void)snprintf(slice, sizeof slice, "%llu", (unsigned long long)(slice_us / 1000 + 1));
+        pgsql_put_text(&parameters, slice);
+        pgsql_message_add(&message, STATEMENT_ROW_ARM, &parameters);
+        pgsql_message_add_bound(&message, STATEMENT_ROW_WAIT);
+        parameters.n = 1;
+    }
+    pgsql_message_add(&message, STATEMENT_ROW_TAKE, &parameters);
+    status = pgsql_message_run(&message, reterr);
+    if (status == DBLOCK_OK) {
+        const PGresult *result = message.results[message.n_results - 1];
+
+        answer->now_us = pgsql_get_time(result, 0, 0);
+        answer->outcome = DBLOCK_ANSWER_BUSY;
+        if (pgsql_get_bool(result, 0, 1))
+            answer->outcome = DBLOCK_ANSWER_YES;
+        else if (!pgsql_get_bool(result, 0, 2))
+            answer->outcome = DBLOCK_ANSWER_UNSEEDED;
+    }
+    *ret_is_cancelled = message.is_cancelled;
+    return pgsql_message_fini(&message, status, answer);
+}
+
+/* Slices, each a transaction of its own, until the lock is had or the wait is over. */
+static dblock_status wait_for(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject, uint64_t wait_us,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    uint64_t now_us = dblock_clock_us();
+    uint64_t until_us = wait_us < UINT64_MAX - now_us ? now_us + wait_us : UINT64_MAX;
+    int is_cancelled = 0;
+    dblock_status status;
+
+    do {
+        uint64_t slice_us = until_us - now_us;
+        struct dblock_call slice_call = *call;
+
+        if (slice_us > connection->slice_us)
+            slice_us = connection->slice_us;
+        if (slice_call.deadline_us > now_us + slice_us + connection->target->io_timeout_us)
+            slice_call.deadline_us = now_us + slice_us + connection->target->io_timeout_us;
+        status = attempt(
+            connection, &slice_call, subject, slice_us, &is_cancelled, answer, reterr);
+        now_us = dblock_clock_us();
+        if (status != DBLOCK_OK || is_cancelled || answer->outcome == DBLOCK_ANSWER_YES)
+            break;
+    } while (answer->outcome != DBLOCK_ANSWER_UNSEEDED && now_us < until_us);
+    if (!is_cancelled)
+        return status;
+    /* whatever it got meanwhile */
+    if (roll_back(connection, call, subject->name, NULL) != DBLOCK_OK || connection->is_pooled)
+        connection->is_broken = 1; /* a pooler may pass on the cancel request later still */
+    return DBLOCK_CANCELLED;
+}
+
+dblock_status pgsql_row_take(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_take *take, struct dblock_grant *holder,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    const struct dblock_subject *subject = &take->subject;
+    int is_cancelled;
+    dblock_status status;
+
+    if (connection->is_holding) { /* one at a time; and it cannot wait for itself */
+        answer->outcome = DBLOCK_ANSWER_BUSY;
+        answer->remaining_us = DBLOCK_NO_END;
+        return DBLOCK_OK;
+    }
+    if (take->wait_us > 0)
+        status = wait_for(connection, call, subject, take->wait_us, answer, reterr);
+    else
+        status = attempt(connection, call, subject, 0, &is_cancelled, answer, reterr);
+    if (status == DBLOCK_OK && answer->outcome == DBLOCK_ANSWER_YES) {
+        connection->is_holding = 1;
+        answer->remaining_us = DBLOCK_NO_END;
+        return DBLOCK_OK;
+    }
+    if (status == DBLOCK_OK && answer->outcome == DBLOCK_ANSWER_BUSY) {
+        answer->remaining_us = DBLOCK_NO_END;
+        if (holder != NULL)
+            return pgsql_row_holder(connection, call, subject, holder, answer, reterr);
+    }
+    if (status == DBLOCK_CANCELLED)
+        return status;
+    if (status == DBLOCK_OK)
+        return roll_back(connection, call, subject->name, reterr);
+    (void)roll_back(connection, call, subject->name, NULL); /* the failure is told already */
+    return status;
+}
+
+/* The attempt's transaction ends in the same message, before it asks. */
+dblock_status pgsql_row_holder(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    struct dblock_grant *holder, struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    struct pgsql_parameters parameters;
+    struct pgsql_message message;
+    dblock_status status;
+
+    parameters.n = 0;
+    pgsql_put_name(&parameters, subject);
+    pgsql_message_init(&message, connection, call, "look at row", subject->name,
+        PGSQL_READS | PGSQL_OWN_BOUNDS);
+    if (PQtransactionStatus(connection->pg) != PQTRANS_IDLE)
+        pgsql_message_add_bound(&message, STATEMENT_ROLLBACK);
+    pgsql_message_add(&message, STATEMENT_ROW_HOLDER, &parameters);
+    status = pgsql_message_run(&message, reterr);
+    if (status == DBLOCK_OK) {
+        answer->now_us = pgsql_get_time(message.results[0], 0, 0);
+        pgsql_grant_holder(
+            holder, DBLOCK_ROW, subject->name, message.results[0], 0, 1, answer->now_us);
+    }
+    return pgsql_message_fini(&message, status, answer);
+}
+
+dblock_status pgsql_row_drop(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    int was_held =
+        connection->is_holding && PQtransactionStatus(connection->pg) == PQTRANS_INTRANS;
+    struct pgsql_message message;
+    dblock_status status;
+
+    answer->outcome = DBLOCK_ANSWER_NO;
+    if (!was_held) {
+        status = roll_back(connection, call, subject->name, reterr);
+        return status;
+    }
+    /* COMMIT answers with ROLLBACK if the transaction had failed: then it is no answer of ours */
+    pgsql_message_init(&message, connection, call, "release row", subject->name,
+        PGSQL_READS | PGSQL_OWN_BOUNDS);
+    pgsql_message_add_bound(&message, STATEMENT_COMMIT);
+    status = pgsql_message_run(&message, reterr);
+    connection->is_holding = 0;
+    if (status == DBLOCK_OK)
+        answer->outcome = DBLOCK_ANSWER_YES;
+    return pgsql_message_fini(&message, status, answer);
+}
+
+dblock_status pgsql_row_prove(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    (void)subject;
+    if (!connection->is_holding) {
+        answer->outcome = DBLOCK_ANSWER_NO;
+        return DBLOCK_OK;
+    }
+    return pgsql_connection_ping(connection, call, answer, reterr);
+}
+
+dblock_status pgsql_row_draw(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    return pgsql_token_draw(connection, call, DBLOCK_ROW, subject, answer, reterr);
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+/* pgsql_statement.c - see pgsql_statement.h.
+ *
+ * What a failure means is decided here. Nothing leaves libpq's buffer before the
+ * message is complete, so until then there is no effect. After that:
+ *   the server answers a statement with an error   the transaction is undone
+ *   it says that it ends the session, in place of
+ *   the answer of a statement that writes          undone as well
+ *   it says so after such an answer                the commit may have been made: uncertain
+ *   it says nothing any more, in time              uncertain, if the message writes */
+#include "pgsql_statement.h"
+
+#include "pgsql_error.h"
+
+#include <poll.h>
+#include <stdio.h>
+
+static const int binary_formats[PGSQL_PARAMETERS_MAX] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+
+static void note(struct pgsql_message *message, enum pgsql_statement statement, int is_prepare,
+    int is_wanted)
+{
+    struct pgsql_entry *entry = &message->entries[message->n_entries++];
+
+    entry->statement = (int)statement;
+    entry->is_prepare = is_prepare;
+    entry->is_wanted = is_wanted;
+}
+
+static void send_statement(struct pgsql_message *message, enum pgsql_statement statement,
+    const struct pgsql_parameters *parameters, int is_wanted)
+{
+    struct dblock_connection *connection = message->connection;
+    const char *text = connection->target->texts[statement];
+    int n = parameters != NULL ? parameters->n : 0;
+    const Oid *types = parameters != NULL ? parameters->types : NULL;
+    const char *const *values = parameters != NULL ? parameters->values : NULL;
+    const int *sizes = parameters != NULL ? parameters->sizes : NULL;
+    int is_sent;
+
+    if (connection->is_broken)
+        return;
+    if (connection->is_pooled) {
+        is_sent = PQsendQueryParams(
+            connection->pg, text, n, types, values, sizes, binary_formats, 1);
+    } else {
+        if (!connection->is_prepared[statement]) {
+            if (!PQsendPrepare(connection->pg, pgsql_texts[statement].name, text, n, types)) {
+                connection->is_broken = 1;
+                return;
+            }
+            note(message, statement, 1, 0);
+        }
+        is_sent = PQsendQueryPrepared(connection->pg, pgsql_texts[statement].name, n, values,
+            sizes, binary_formats, 1);
+    }
+    if (!is_sent)
+        connection->is_broken = 1;
+    else
+        note(message, statement, 0, is_wanted);
+}
+
+void pgsql_message_init(struct pgsql_message *message, struct dblock_connection *connection,
+    const struct dblock_call *call, const char *action, const char *name, int flags)
+{
+    message->connection = connection;
+    message->call = call;
+    message->action = action;
+    message->name = name;
+    message->flags = flags;
+    message->is_bounded = 0;
+    message->is_cancelled = 0;
+    message->n_entries = 0;
+    message->n_results = 0;
+    if (connection->is_pooled && !connection->is_holding && !(flags & PGSQL_OWN_BOUNDS)) {
+        message->is_bounded = 1;
+        pgsql_message_add_begin(message);
+    }
+}
+
+void pgsql_message_add(struct pgsql_message *message, enum pgsql_statement statement,
+    const struct pgsql_parameters *parameters)
+{
+    send_statement(message, statement, parameters, 1);
+}
+
+void pgsql_message_add_bound(struct pgsql_message *message, enum pgsql_statement statement)
+{
+    send_statement(message, statement, NULL, 0);
+}
+
+void pgsql_message_add_begin(struct pgsql_message *message)
+{
+    struct pgsql_parameters settings;
+    char limit[32];
+
+    send_statement(message, STATEMENT_BEGIN, NULL, 0);
+    if (!message->connection->is_pooled)
+        return;
+    settings.n = 0;
+    (void)snprintf(limit, sizeof limit, "%llu",
+        (unsigned long long)(message->connection->target->io_timeout_us / 1000));
+    pgsql_put_text(&settings, limit);
+    send_statement(message, STATEMENT_POOLED_SETTINGS, &settings, 0);
+}
+
+/* 1: the socket is ready. 0: the deadline came. */
+static int await(struct pgsql_message *message, short events)
+{
+    int heeds = (message->flags & PGSQL_WAITS) && !message->is_cancelled;
+    int ready =
+        dblock_fd_wait(PQsocket(message->connection->pg), events, message->call, heeds);
+
+    if (ready >= 0)
+        return ready;
+    message->is_cancelled = 1;
+    pgsql_connection_interrupt(message->connection);
+    return 1; /* not really: whoever waits asks libpq, and waits again */
+}
+
+/* All of it to the kernel. 1 sent, 0 the deadline came, -1 the connection is lost. */
+static int flush(struct pgsql_message *message)
+{
+    PGconn *pg = message->connection->pg;
+    int rest;
+
+    while ((rest = PQflush(pg)) == 1) {
+        if (!await(message, POLLIN | POLLOUT))
+            return 0;
+        if (!PQconsumeInput(pg))
+            return -1;
+    }
+    return rest == 0 ? 1 : -1;
+}
+
+/* The next result: 1, and maybe NULL. 0: the deadline came. */
+static int fetch(struct pgsql_message *message, PGresult **ret_result)
+{
+    PGconn *pg = message->connection->pg;
+
+    while (PQisBusy(pg)) {
+        if (!await(message, POLLIN))
+            return 0;
+        if (!PQconsumeInput(pg))
+            break; /* lost: PQgetResult() has the last words, and does not wait */
+    }
+    *ret_result = PQgetResult(pg);
+    return 1;
+}
+
+struct reading {
+    PGresult *error;    /* the first one */
+    int is_after_write; /* it came after the answer of a statement of ours */
+    int n_succeeded;
+    int is_in_time;
+    int is_synced;
+};
+
+static void take_error(struct reading *reading, PGresult *result)
+{
+    if (reading->error != NULL) {
+        PQclear(result);
+        return;
+    }
+    reading->error = result;
+    reading->is_after_write = reading->n_succeeded > 0;
+}
+
+static void take_result(struct pgsql_message *message, struct reading *reading,
+    const struct pgsql_entry *entry, PGresult *result)
+{
+    switch (PQresultStatus(result)) {
+    case PGRES_COMMAND_OK:
+    case PGRES_TUPLES_OK:
+        if (entry->is_prepare)
+            message->connection->is_prepared[entry->statement] = 1;
+        else if (entry->statement == STATEMENT_COMMIT &&
+            strcmp(PQcmdStatus(result), "COMMIT") != 0)
+            message->connection->is_broken = 1; /* cannot be: an error came before */
+        else
+            ++reading->n_succeeded;
+        if (entry->is_wanted)
+            message->results[message->n_results++] = result;
+        else
+            PQclear(result);
+        break;
+    case PGRES_FATAL_ERROR:
+        take_error(reading, result);
+        break;
+    default: /* PGRES_PIPELINE_ABORTED */
+        PQclear(result);
+        break;
+    }
+}
+
+static void read_answers(struct pgsql_message *message, struct reading *reading)
+{
+    PGconn *pg = message->connection->pg;
+    PGresult *result = NULL;
+    int i = 0;
+
+    reading->is_in_time = 1;
+    while (!reading->is_synced && PQstatus(pg) == CONNECTION_OK) {
+        if (!fetch(message, &result)) {
+            reading->is_in_time = 0;
+            return;
+        }
+        if (result == NULL) { /* ends the answers of one statement */
+            if (i < message->n_entries)
+                ++i;
+        } else if (PQresultStatus(result) == PGRES_PIPELINE_SYNC) {
+            reading->is_synced = 1;
+            PQclear(result);
+        } else if (i < message->n_entries) {
+            take_result(message, reading, &message->entries[i], result);
+        } else {
+            take_error(reading, result); /* the commit itself failed */
+        }
+    }
+}
+
+static dblock_status judge(struct pgsql_message *message, const struct reading *reading, int sent,
+    struct dblock_error *reterr)
+{
+    struct dblock_connection *connection = message->connection;
+    const char *sqlstate =
+        reading->error != NULL ? PQresultErrorField(reading->error, PG_DIAG_SQLSTATE) : NULL;
+    const char *severity = reading->error != NULL
+        ? PQresultErrorField(reading->error, PG_DIAG_SEVERITY_NONLOCALIZED)
+        : NULL;
+    int is_fatal = severity != NULL && severity[0] != 'E'; /* FATAL, PANIC */
+    dblock_status lost =
+        message->flags & PGSQL_WRITES ? DBLOCK_E_UNCERTAIN : DBLOCK_E_CONNECTION;
+
+    if (reading->is_synced && reading->error == NULL && !connection->is_broken)
+        return DBLOCK_OK;
+    if (sqlstate != NULL && (is_fatal || pgsql_is_end_of_session(sqlstate)))
+        connection->is_broken = 1;
+    if (!reading->is_synced)
+        connection->is_broken = 1;
+    if (!reading->is_in_time || sent == 0)
+        return pgsql_connection_error(connection, message->action, message->name, lost,
+            "no answer from the server in time", reterr);
+    if (sqlstate == NULL)
+        return pgsql_connection_error(
+            connection, message->action, message->name, lost, NULL, reterr);
+    if (is_fatal && reading->is_after_write && lost == DBLOCK_E_UNCERTAIN)
+        return pgsql_connection_error(connection, message->action, message->name, lost,
+            PQresultErrorField(reading->error, PG_DIAG_MESSAGE_PRIMARY), reterr);
+    return pgsql_server_error(
+        connection, message->action, message->name, reading->error, reterr);
+}
+
+dblock_status pgsql_message_run(struct pgsql_message *message, struct dblock_error *reterr)
+{
+    struct dblock_connection *connection = message->connection;
+    struct reading reading = { NULL, 0, 0, 1, 0 };
+    dblock_status status;
+    int sent = 1;
+
+    if (message->is_bounded)
+        send_statement(message, STATEMENT_COMMIT, NULL, 0);
+    if (connection->is_broken || PQstatus(connection->pg) != CONNECTION_OK) {
+        connection->is_broken = 1;
+        return pgsql_connection_error(connection, message->action, message->name,
+            DBLOCK_E_CONNECTION, NULL, reterr);
+    }
+    connection->is_busy = 1;
+    if (!PQpipelineSync(connection->pg) || (sent = flush(message)) < 0)
+        sent = -1;
+    if (sent != 0)
+        read_answers(message, &reading);
+    connection->is_busy = !reading.is_synced;
+    status = judge(message, &reading, sent, reterr);
+    PQclear(reading.error);
+    return status;
+}
+
+dblock_status pgsql_message_fini(
+    struct pgsql_message *message, dblock_status status, struct dblock_answer *answer)
+{
+    int i;
+
+    for (i = 0; i < message->n_results; ++i)
+        PQclear(message->results[i]);
+    message->n_results = 0;
+    if (status != PGSQL_CONFLICT)
+        return status;
+    answer->outcome = DBLOCK_ANSWER_AGAIN;
+    return DBLOCK_OK;
+}

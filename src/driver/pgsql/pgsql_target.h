@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* pgsql_target.h - a parsed URL: where to connect, who we are, and the statements
+ * with the schema written into them. Immutable after target_open, so threads share
+ * it without a lock. */
+#ifndef DBLK_PGSQL_TARGET_H
+#define DBLK_PGSQL_TARGET_H
+
+#include <dblock/sys/driver.h>
+
+#include "pgsql_texts.h"
+
+struct dblock_target {
+    char **keywords; /* for PQconnectStartParams(), ended by NULL */
+    char **values;
+    size_t n_values;
+    int names_application; /* the URL has an application_name; else the last keyword is that, and
+                            * each connection fills in a value of its own */
+    char *schema;          /* as given */
+    char *schema_quoted;   /* as an identifier in SQL */
+    char *texts[N_STATEMENTS];
+    char *host;  /* of this process */
+    char *label; /* of the client */
+    int64_t pid;
+    uint64_t io_timeout_us;
+    uint64_t ttl_us;
+};
+
+dblock_status pgsql_target_open(const struct dblock_target_config *config,
+    struct dblock_target **ret_target, struct dblock_error *reterr);
+void pgsql_target_close(struct dblock_target *target);
+
+#endif

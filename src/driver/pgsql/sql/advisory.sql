@@ -1,0 +1,145 @@
+-- SPDX-License-Identifier: MIT
+-- advisory.sql - the server's own named locks, held by the session of a connection.
+-- What holds for every statement is said in connection.sql.
+--
+-- The id of a name is the first eight bytes of its SHA-256, so that plain SQL and every
+-- language can take the same lock; a number that was given is the id itself.
+-- On a standby such a lock excludes nobody on the primary: refused, by asking in the
+-- statement itself, as a standby may be promoted under a connection.
+
+-- name: advisory_take
+-- in: $1 name (bytea), $2 the id itself (bigint) or NULL
+-- out: clock, id, is it held now (NULL: this is a standby)
+-- Never waits. A session that has it already gets it again (the server counts), so the
+-- caller compares the id with those it holds and gives the second one back.
+-- Killed or cut off: the lock ends with the server's session. No snapshot outlives this.
+SELECT pg_catalog.clock_timestamp(), i.id,
+    CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_try_advisory_lock(i.id) END
+FROM (SELECT coalesce($2::bigint, ('x' || pg_catalog.encode(
+        pg_catalog.substr(pg_catalog.sha256($1), 1, 8), 'hex'))::bit(64)::bigint) AS id
+    OFFSET 0) AS i;
+
+-- name: advisory_arm
+-- in: $1 name (bytea), $2 the id itself (bigint) or NULL, $3 how long (text, ms)
+-- out: id, in recovery, and the settings, for the rest of this transaction
+-- As row_arm: what advisory_wait reads. Local to the transaction, which ends with the
+-- slice; of what it says only the lock itself outlives it.
+SELECT i.id, pg_catalog.pg_is_in_recovery(),
+    pg_catalog.set_config('dblock.id', i.id::text, true),
+    pg_catalog.set_config('dblock.is_granted', 'no', true),
+    pg_catalog.set_config('lock_timeout', $3::text, true)
+FROM (SELECT coalesce($2::bigint, ('x' || pg_catalog.encode(
+        pg_catalog.substr(pg_catalog.sha256($1), 1, 8), 'hex'))::bit(64)::bigint) AS id
+    OFFSET 0) AS i;
+
+-- name: advisory_wait
+-- in: nothing (advisory_arm)
+-- out: nothing; advisory_waited follows and tells
+-- Stands in the server's queue for one slice; why, and why its end is caught, is said
+-- at row_wait. The lock belongs to the session and outlives this transaction; a caught
+-- end undoes the block, so it is held exactly if is_granted says so.
+DO $dblock$
+BEGIN
+    IF NOT pg_catalog.pg_is_in_recovery() THEN
+        PERFORM pg_catalog.pg_advisory_lock(pg_catalog.current_setting('dblock.id')::bigint);
+        PERFORM pg_catalog.set_config('dblock.is_granted', 'yes', true);
+    END IF;
+EXCEPTION WHEN lock_not_available OR query_canceled THEN
+    NULL;
+END
+$dblock$;
+
+-- name: advisory_waited
+-- in: nothing
+-- out: clock, is it held now
+-- In the same message as advisory_arm and advisory_wait, so in the same transaction.
+-- Reads this session's own setting; waits for nothing.
+SELECT pg_catalog.clock_timestamp(), pg_catalog.current_setting('dblock.is_granted') = 'yes';
+
+-- name: advisory_drop
+-- in: $1 name (bytea), $2 the id itself (bigint) or NULL
+-- out: clock, id, was it held until now
+-- Only this session's own lock. One that it does not have: false, and a warning in the
+-- server's log, which is in place, as somebody took it away by hand.
+-- A lost answer: the connection is closed, and the lock with it.
+SELECT pg_catalog.clock_timestamp(), i.id, pg_catalog.pg_advisory_unlock(i.id)
+FROM (SELECT coalesce($2::bigint, ('x' || pg_catalog.encode(
+        pg_catalog.substr(pg_catalog.sha256($1), 1, 8), 'hex'))::bit(64)::bigint) AS id
+    OFFSET 0) AS i;
+
+-- name: advisory_prove
+-- in: $1 name (bytea), $2 the id itself (bigint) or NULL
+-- out: clock, does this session hold it
+-- From the server's own table of locks, so it also finds what was done by hand.
+-- Reads shared memory, waits for nothing.
+SELECT pg_catalog.clock_timestamp(), EXISTS (
+    SELECT 1 FROM pg_catalog.pg_locks AS l
+    WHERE l.pid = pg_catalog.pg_backend_pid() AND l.locktype = 'advisory' AND l.objsubid = 1
+        AND l.granted AND l.mode = 'ExclusiveLock'
+        AND ((l.classid::bigint << 32) | l.objid::bigint) = i.id)
+FROM (SELECT coalesce($2::bigint, ('x' || pg_catalog.encode(
+        pg_catalog.substr(pg_catalog.sha256($1), 1, 8), 'hex'))::bit(64)::bigint) AS id
+    OFFSET 0) AS i;
+
+-- name: advisory_holder
+-- in: $1 name (bytea), $2 the id itself (bigint) or NULL
+-- out: clock; server_pid, application_name, session's start (us since 2000), token
+--   drawn by that session; all NULL as far as it is not known
+-- For people. Whoever holds it, also if it is not dblock. What this role may not see of
+-- other roles' sessions is NULL.
+-- Reads shared memory, waits for nobody; it may be over when it is told.
+SELECT pg_catalog.clock_timestamp(), h.pid, h.application_name, h.backend_start,
+    (SELECT t.token FROM dblock_schema.dblock_token AS t
+     WHERE t.strategy = 4 AND t.name = $1 AND t.server_pid = h.pid
+        AND t.since >= h.backend_start)
+FROM (SELECT 1) AS one LEFT JOIN (
+    SELECT l.pid, a.application_name, a.backend_start
+    FROM pg_catalog.pg_locks AS l
+        LEFT JOIN pg_catalog.pg_stat_activity AS a ON a.pid = l.pid
+    WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted
+        AND l.database = (SELECT d.oid FROM pg_catalog.pg_database AS d
+            WHERE d.datname = pg_catalog.current_database())
+        AND ((l.classid::bigint << 32) | l.objid::bigint) = coalesce($2::bigint,
+            ('x' || pg_catalog.encode(
+                pg_catalog.substr(pg_catalog.sha256($1), 1, 8), 'hex'))::bit(64)::bigint)
+    LIMIT 1) AS h ON true;
+
+-- name: advisory_list
+-- in: $1 exactly this name or NULL, $2 prefix or NULL, $3 names above this one or NULL
+--   (bytea), $4 exactly this id (bigint) or NULL, $5 at most so many
+-- out: rows: clock, name, server_pid, application_name, session's start, token drawn by
+--   that session
+-- Only sessions that dblock keeps for advisory locks (by their application_name: others
+-- hold ids that are not dblock's, and its short sessions hold gates). The server knows
+-- numbers; names come from the tokens that were drawn, or from the question.
+-- Reads shared memory and the table of tokens; waits for nobody. It may be over when it
+-- is told, and a session that this role may not see is missing.
+SELECT pg_catalog.clock_timestamp(), g.name, g.pid, g.application_name, g.backend_start, g.token
+FROM (
+    SELECT coalesce(
+            CASE WHEN h.id = $4::bigint OR h.id = ('x' || pg_catalog.encode(pg_catalog.substr(
+                pg_catalog.sha256($1), 1, 8), 'hex'))::bit(64)::bigint THEN $1 END,
+            t.name, pg_catalog.convert_to('#' || h.id, 'UTF8')) AS name,
+        h.id, h.pid, h.application_name, h.backend_start,
+        CASE WHEN t.server_pid = h.pid AND t.since >= h.backend_start THEN t.token END AS token
+    FROM (
+        SELECT (l.classid::bigint << 32) | l.objid::bigint AS id, l.pid, a.application_name,
+            a.backend_start
+        FROM pg_catalog.pg_locks AS l
+            JOIN pg_catalog.pg_stat_activity AS a ON a.pid = l.pid
+        WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted
+            AND l.database = (SELECT d.oid FROM pg_catalog.pg_database AS d
+                WHERE d.datname = pg_catalog.current_database())
+            AND a.application_name LIKE 'dblock % advisory'
+            AND l.mode = 'ExclusiveLock') AS h
+        LEFT JOIN (
+            SELECT n.name, n.token, n.since, n.server_pid,
+                ('x' || pg_catalog.encode(pg_catalog.substr(
+                    pg_catalog.sha256(n.name), 1, 8), 'hex'))::bit(64)::bigint AS id
+            FROM dblock_schema.dblock_token AS n WHERE n.strategy = 4) AS t ON t.id = h.id
+    ) AS g
+WHERE g.name > coalesce($3, ''::bytea)
+    AND ($1 IS NULL OR g.name = $1)
+    AND ($2 IS NULL OR pg_catalog.substr(g.name, 1, pg_catalog.octet_length($2)) = $2)
+ORDER BY g.name
+LIMIT $5;

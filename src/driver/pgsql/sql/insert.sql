@@ -1,0 +1,206 @@
+-- SPDX-License-Identifier: MIT
+-- insert.sql - a row only while the name is held: made by the grant, deleted by the
+-- release. What holds for every statement is said in connection.sql and session.sql,
+-- and what is in force in lease.sql, with the same statements for its table.
+
+-- name: insert_take
+-- in: as lease_take
+-- out: as lease_take
+-- As lease_take, on its table; the argument there holds word by word. That the row is
+-- deleted when the name is given back changes one thing: a taker often finds none, so
+-- INSERT makes it, and the token is not known from a row that is there. It need not be:
+-- it is drawn from the sequences under the gate, and whoever deleted the row had drawn
+-- before (a token computed in VALUES without the gate goes backwards).
+-- A deleter that has not committed: the row is still in force in the snapshot (busy).
+WITH me AS MATERIALIZED (
+    SELECT s.expires_at
+    FROM dblock_schema.dblock_session AS s
+    WHERE s.id = $2 AND s.expires_at > pg_catalog.clock_timestamp()
+), seen AS MATERIALIZED (
+    SELECT l.name, l.session, l.owner, l.token, l.since, l.expires_at, l.label, l.host, l.pid,
+        s.expires_at AS session_expires_at,
+        l.session IS NOT NULL AND s.id IS NULL AS is_gone,
+        CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
+            ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END AS is_in_force
+    FROM dblock_schema.dblock_insert AS l
+        LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
+    WHERE l.name = $1
+), gate AS MATERIALIZED (
+    SELECT pg_catalog.pg_try_advisory_xact_lock(
+        pg_catalog.hashtextextended(pg_catalog.encode($1, 'hex') COLLATE "C", 7201)) AS is_mine
+    WHERE pg_catalog.clock_timestamp() <= $5
+        AND ($2 IS NULL OR EXISTS (SELECT 1 FROM me))
+        AND NOT EXISTS (SELECT 1 FROM seen WHERE seen.is_in_force)
+), free_row AS MATERIALIZED (
+    SELECT 1 AS one
+    FROM dblock_schema.dblock_insert AS l
+    WHERE l.name = $1 AND (SELECT gate.is_mine FROM gate)
+    FOR NO KEY UPDATE OF l SKIP LOCKED
+), ended AS (
+    DELETE FROM dblock_schema.dblock_session AS s
+    USING seen, gate
+    WHERE gate.is_mine AND s.id = seen.session AND s.expires_at <= pg_catalog.clock_timestamp()
+    RETURNING s.id
+), drawn AS MATERIALIZED (
+    SELECT d.count + CASE
+        WHEN d.base + d.count < d.clock - 100000
+            AND pg_catalog.pg_try_advisory_xact_lock(7234316452871503210)
+        THEN pg_catalog.setval('dblock_schema.dblock_token_base', GREATEST(
+            pg_catalog.pg_sequence_last_value('dblock_schema.dblock_token_base'),
+            d.clock - d.count))
+        ELSE d.base END AS token
+    FROM (
+        SELECT pg_catalog.nextval('dblock_schema.dblock_token_count') AS count,
+            pg_catalog.pg_sequence_last_value('dblock_schema.dblock_token_base') AS base,
+            (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint AS clock
+        FROM gate
+        WHERE gate.is_mine
+            AND (EXISTS (SELECT 1 FROM free_row) OR NOT EXISTS (SELECT 1 FROM seen))
+        OFFSET 0) AS d
+), taken AS (
+    INSERT INTO dblock_schema.dblock_insert AS l
+        (name, session, owner, token, since, expires_at, label, host, pid)
+    SELECT $1, $2, $3, drawn.token, pg_catalog.clock_timestamp(),
+        CASE WHEN $2 IS NULL THEN pg_catalog.clock_timestamp() + $4 ELSE '-infinity' END,
+        $6, $7, $8
+    FROM drawn
+    ON CONFLICT (name) DO UPDATE
+    SET session = excluded.session, owner = excluded.owner,
+        token = GREATEST(l.token + 1, excluded.token),
+        since = pg_catalog.clock_timestamp(),
+        expires_at = CASE WHEN $2 IS NULL THEN pg_catalog.clock_timestamp() + $4
+            ELSE '-infinity' END,
+        label = excluded.label, host = excluded.host, pid = excluded.pid
+    WHERE pg_catalog.clock_timestamp() <= $5
+        AND ((l.session IS NULL AND l.expires_at <= pg_catalog.clock_timestamp())
+            OR (l.session = (SELECT seen.session FROM seen)
+                AND ((SELECT seen.is_gone FROM seen) OR EXISTS (SELECT 1 FROM ended))))
+    RETURNING l.token, l.expires_at
+)
+SELECT pg_catalog.clock_timestamp(), (SELECT me.expires_at FROM me),
+    (SELECT gate.is_mine FROM gate), EXISTS (SELECT 1 FROM free_row),
+    taken.token, taken.expires_at, seen.is_in_force,
+    seen.name, seen.session, seen.owner, seen.token, seen.since, seen.expires_at, seen.label,
+    seen.host, seen.pid, seen.session_expires_at
+FROM (SELECT 1) AS one LEFT JOIN seen ON true LEFT JOIN taken ON true;
+
+-- name: insert_drop
+-- in: $1 name (bytea), $2 owner (bytea)
+-- out: as lease_drop
+-- As lease_drop, but the row goes: nothing is left behind, and the next token is larger
+-- all the same (insert_take). FOR UPDATE, as a guard holds FOR SHARE and a deleter must
+-- not wait for it.
+-- Commits without waiting for the disk, as lease_drop and under the same rule.
+WITH seen AS MATERIALIZED (
+    SELECT CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
+            ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END AS is_in_force
+    FROM dblock_schema.dblock_insert AS l
+        LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
+    WHERE l.name = $1 AND l.owner = $2
+), mine AS MATERIALIZED (
+    SELECT 1 AS one
+    FROM dblock_schema.dblock_insert AS l
+    WHERE l.name = $1 AND l.owner = $2 AND (SELECT seen.is_in_force FROM seen)
+    FOR UPDATE OF l SKIP LOCKED
+), dropped AS (
+    DELETE FROM dblock_schema.dblock_insert AS l
+    USING (SELECT pg_catalog.set_config('synchronous_commit', 'off', true) FROM mine OFFSET 0) AS lazy
+    WHERE l.name = $1 AND l.owner = $2
+    RETURNING 1
+)
+SELECT pg_catalog.clock_timestamp(), EXISTS (SELECT 1 FROM dropped),
+    (SELECT seen.is_in_force FROM seen);
+
+-- name: insert_extend
+-- in: as lease_extend
+-- out: as lease_drop
+-- As lease_extend, on its table. The row stays until its time is over and somebody takes
+-- the name or the purge comes.
+WITH seen AS MATERIALIZED (
+    SELECT CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
+            ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END AS is_in_force
+    FROM dblock_schema.dblock_insert AS l
+        LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
+    WHERE l.name = $1 AND l.owner = $2
+), mine AS MATERIALIZED (
+    SELECT 1 AS one
+    FROM dblock_schema.dblock_insert AS l
+    WHERE l.name = $1 AND l.owner = $2 AND (SELECT seen.is_in_force FROM seen)
+    FOR NO KEY UPDATE OF l SKIP LOCKED
+), extended AS (
+    UPDATE dblock_schema.dblock_insert AS l
+    SET session = NULL, expires_at = pg_catalog.clock_timestamp() + $3
+    FROM mine
+    WHERE l.name = $1 AND l.owner = $2
+    RETURNING 1
+)
+SELECT pg_catalog.clock_timestamp(), EXISTS (SELECT 1 FROM extended),
+    (SELECT seen.is_in_force FROM seen);
+
+-- name: insert_look
+-- in: as lease_look
+-- out: as lease_look
+-- As lease_look, on its table. No row means nobody.
+-- One snapshot, newer than every acknowledged commit; waits for nobody.
+SELECT pg_catalog.clock_timestamp(),
+    CASE WHEN l.name IS NULL THEN NULL
+        WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
+        ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END,
+    l.name, l.session, l.owner, l.token, l.since, l.expires_at, l.label, l.host, l.pid,
+    s.expires_at
+FROM (SELECT 1) AS one
+    LEFT JOIN dblock_schema.dblock_insert AS l ON l.name = $1
+    LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session;
+
+-- name: insert_end
+-- in: as lease_end
+-- out: as lease_drop, and the owner that was seen
+-- As lease_end, but the row goes. Durable: a guard that compares the token finds no row.
+-- Locks the grant, then the session, in the order of insert_take.
+WITH seen AS MATERIALIZED (
+    SELECT l.owner, l.session,
+        CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
+            ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END AS is_in_force
+    FROM dblock_schema.dblock_insert AS l
+        LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
+    WHERE l.name = $1 AND l.owner IS NOT NULL AND ($2 = 0 OR l.token = $2)
+), mine AS MATERIALIZED (
+    SELECT 1 AS one
+    FROM dblock_schema.dblock_insert AS l
+    WHERE l.name = $1 AND l.owner = (SELECT seen.owner FROM seen WHERE seen.is_in_force)
+    FOR UPDATE OF l SKIP LOCKED
+), broken AS (
+    DELETE FROM dblock_schema.dblock_insert AS l
+    USING mine, seen
+    WHERE l.name = $1 AND l.owner = seen.owner
+    RETURNING 1
+), told AS (
+    UPDATE dblock_schema.dblock_session AS s
+    SET changed = s.changed + 1
+    FROM seen, broken
+    WHERE s.id = seen.session
+    RETURNING 1
+)
+SELECT pg_catalog.clock_timestamp(), EXISTS (SELECT 1 FROM broken),
+    (SELECT seen.is_in_force FROM seen), (SELECT seen.owner FROM seen);
+
+-- name: insert_list
+-- in: as lease_list
+-- out: rows as lease_look
+-- As lease_list, on its table.
+-- One snapshot by the primary key; waits for nobody.
+SELECT pg_catalog.clock_timestamp(), g.is_in_force, g.name, g.session, g.owner, g.token, g.since,
+    g.expires_at, g.label, g.host, g.pid, g.session_expires_at
+FROM (
+    SELECT l.*, s.expires_at AS session_expires_at,
+        CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
+            ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END AS is_in_force
+    FROM dblock_schema.dblock_insert AS l
+        LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
+    WHERE l.name >= coalesce($1, $2, ''::bytea) AND l.name > coalesce($3, ''::bytea)
+        AND ($1 IS NULL OR l.name = $1)
+        AND ($2 IS NULL OR pg_catalog.substr(l.name, 1, pg_catalog.octet_length($2)) = $2)
+    ) AS g
+WHERE $4 OR g.is_in_force
+ORDER BY g.name
+LIMIT $5;

@@ -1,0 +1,272 @@
+-- SPDX-License-Identifier: MIT
+-- lease.sql - a row a name, held by naming a session (or timed); the row stays.
+-- What holds for every statement is said in connection.sql and session.sql.
+-- insert.sql has the same statements for its table, but for the drop.
+--
+-- In force: the row names a session whose row is there and has not expired, or names
+-- none and has not expired itself. A row that names a session is free for a taker only
+-- once the session's row is gone; a timed one from its expires_at on.
+--
+-- The gate of a name is an advisory lock, held to the end of the transaction that
+-- wants to take the name, and only ever tried for. (Not a published advisory id: those
+-- are hashed otherwise.)
+
+-- name: lease_take
+-- in: $1 name (bytea), $2 my session (bytea) or NULL: timed, $3 owner (bytea),
+--   $4 ttl (interval; timed), $5 not_after (us since 2000), $6 label, $7 host, $8 pid
+-- out: one row: clock, my session's expires_at (NULL: over), was the gate free (NULL:
+--   not tried), was the row free of locks, token (NULL: not taken), expires_at, is
+--   somebody else's grant in force (NULL: no row), and that row: name, session, owner,
+--   token, since, expires_at, label, host, pid, its session's expires_at
+-- One statement, so one snapshot; everything below is about what changes after it.
+--
+-- Busy: `seen` is in force. Nothing is tried for, written or waited for, and the
+-- holder is told from the same snapshot.
+--
+-- Two takers of a free name: one gets the gate, the other gives up at once (AGAIN), also
+-- if the first has not committed yet. One that gets the gate just after the first one's
+-- commit has an old snapshot, in which the name is free: the row it meets is the new
+-- one, as ON CONFLICT evaluates its WHERE on the newest row, and that is in force: no
+-- row (AGAIN).
+--
+-- Ended: `seen` names a session that is over. `ended` deletes it unless a heartbeat
+-- came first (session.sql). Two that end one session from two of its names: the second
+-- waits for the first one's commit, deletes nothing, and finds it gone the next time. A
+-- session that is gone is gone for ever, so a newest row that still names it is free,
+-- whatever happened to it since.
+--
+-- Locked: somebody stands on the row: a guarded transaction (whose grant has ended, or
+-- the row would be in force), or a drop that is committing. `free_row` skips it, so there
+-- is nothing to wait for (PINNED). Once it has locked the row, nobody can delete it:
+-- either there was no row and INSERT makes one, or there is one and DO UPDATE meets it.
+-- If a purge removed the row after the snapshot, free_row is empty too, and the next
+-- attempt makes a new row.
+--
+-- Waits: for the row of an expired session that somebody else is just ending; and if a
+-- row came and is being deleted since the snapshot, for that. Both are single
+-- statements in autocommit. lock_timeout ends it at the latest (55P03: AGAIN).
+--
+-- Late: not_after is compared before, and again on the row that is updated, after the
+-- wait. A caller that has given up gets nothing.
+--
+-- My own session is checked in the snapshot. If it is ended before this commits, the
+-- grant is one that names a session which is gone: ended for everybody, and its client
+-- is told by its next heartbeat.
+--
+-- Token: base + count (0001_create.sql), drawn under the gate. Whoever had the name
+-- before drew under the same gate and has committed, so its count was smaller and its
+-- base not larger. Drawn before the gate it would go backwards. The base lags behind
+-- the clock by at most 0.1 s: then the taker that can have the lock of the base (only
+-- tried for) sets it to the clock; as all who set it hold that lock, none lowers it.
+-- A crash: both sequences write their log before this commit does.
+--
+-- Killed before the commit: nothing happened, a number is skipped. After it: a grant
+-- without a believer. The client gives it back when it learns of it; the owner id was
+-- sent in this one statement and no other.
+WITH me AS MATERIALIZED (
+    SELECT s.expires_at
+    FROM dblock_schema.dblock_session AS s
+    WHERE s.id = $2 AND s.expires_at > pg_catalog.clock_timestamp()
+), seen AS MATERIALIZED (
+    SELECT l.name, l.session, l.owner, l.token, l.since, l.expires_at, l.label, l.host, l.pid,
+        s.expires_at AS session_expires_at,
+        l.session IS NOT NULL AND s.id IS NULL AS is_gone,
+        CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
+            ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END AS is_in_force
+    FROM dblock_schema.dblock_lease AS l
+        LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
+    WHERE l.name = $1
+), gate AS MATERIALIZED (
+    SELECT pg_catalog.pg_try_advisory_xact_lock(
+        pg_catalog.hashtextextended(pg_catalog.encode($1, 'hex') COLLATE "C", 7201)) AS is_mine
+    WHERE pg_catalog.clock_timestamp() <= $5
+        AND ($2 IS NULL OR EXISTS (SELECT 1 FROM me))
+        AND NOT EXISTS (SELECT 1 FROM seen WHERE seen.is_in_force)
+), free_row AS MATERIALIZED (
+    SELECT 1 AS one
+    FROM dblock_schema.dblock_lease AS l
+    WHERE l.name = $1 AND (SELECT gate.is_mine FROM gate)
+    FOR NO KEY UPDATE OF l SKIP LOCKED
+), ended AS (
+    DELETE FROM dblock_schema.dblock_session AS s
+    USING seen, gate
+    WHERE gate.is_mine AND s.id = seen.session AND s.expires_at <= pg_catalog.clock_timestamp()
+    RETURNING s.id
+), drawn AS MATERIALIZED (
+    SELECT d.count + CASE
+        WHEN d.base + d.count < d.clock - 100000
+            AND pg_catalog.pg_try_advisory_xact_lock(7234316452871503210)
+        THEN pg_catalog.setval('dblock_schema.dblock_token_base', GREATEST(
+            pg_catalog.pg_sequence_last_value('dblock_schema.dblock_token_base'),
+            d.clock - d.count))
+        ELSE d.base END AS token
+    FROM (
+        SELECT pg_catalog.nextval('dblock_schema.dblock_token_count') AS count,
+            pg_catalog.pg_sequence_last_value('dblock_schema.dblock_token_base') AS base,
+            (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint AS clock
+        FROM gate
+        WHERE gate.is_mine
+            AND (EXISTS (SELECT 1 FROM free_row) OR NOT EXISTS (SELECT 1 FROM seen))
+        OFFSET 0) AS d
+), taken AS (
+    INSERT INTO dblock_schema.dblock_lease AS l
+        (name, session, owner, token, since, expires_at, label, host, pid)
+    SELECT $1, $2, $3, drawn.token, pg_catalog.clock_timestamp(),
+        CASE WHEN $2 IS NULL THEN pg_catalog.clock_timestamp() + $4 ELSE '-infinity' END,
+        $6, $7, $8
+    FROM drawn
+    ON CONFLICT (name) DO UPDATE
+    SET session = excluded.session, owner = excluded.owner,
+        token = GREATEST(l.token + 1, excluded.token),
+        since = pg_catalog.clock_timestamp(),
+        expires_at = CASE WHEN $2 IS NULL THEN pg_catalog.clock_timestamp() + $4
+            ELSE '-infinity' END,
+        label = excluded.label, host = excluded.host, pid = excluded.pid
+    WHERE pg_catalog.clock_timestamp() <= $5
+        AND ((l.session IS NULL AND l.expires_at <= pg_catalog.clock_timestamp())
+            OR (l.session = (SELECT seen.session FROM seen)
+                AND ((SELECT seen.is_gone FROM seen) OR EXISTS (SELECT 1 FROM ended))))
+    RETURNING l.token, l.expires_at
+)
+SELECT pg_catalog.clock_timestamp(), (SELECT me.expires_at FROM me),
+    (SELECT gate.is_mine FROM gate), EXISTS (SELECT 1 FROM free_row),
+    taken.token, taken.expires_at, seen.is_in_force,
+    seen.name, seen.session, seen.owner, seen.token, seen.since, seen.expires_at, seen.label,
+    seen.host, seen.pid, seen.session_expires_at
+FROM (SELECT 1) AS one LEFT JOIN seen ON true LEFT JOIN taken ON true;
+
+-- name: lease_drop
+-- in: $1 name (bytea), $2 owner (bytea)
+-- out: one row: clock, was it dropped, was the grant in force (NULL: no such grant)
+-- The owner id is of this one grant, so nobody else's is touched, also when the
+-- statement comes late or twice.
+-- No such grant in the snapshot: NO, for good. One in force that was not dropped: either
+-- somebody stands on the row (skipped, so nothing is waited for), or it was taken away
+-- since the snapshot. The caller looks again (lease_look) to tell these apart.
+-- Once `mine` has locked the newest row, which still has the owner, UPDATE meets that.
+-- Commits without waiting for the disk: after a crash the grant may be back, until its
+-- session or its time ends. So: in autocommit only, never together with a take, and
+-- never inside an application's transaction, whose commit it would weaken.
+WITH seen AS MATERIALIZED (
+    SELECT CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
+            ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END AS is_in_force
+    FROM dblock_schema.dblock_lease AS l
+        LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
+    WHERE l.name = $1 AND l.owner = $2
+), mine AS MATERIALIZED (
+    SELECT 1 AS one
+    FROM dblock_schema.dblock_lease AS l
+    WHERE l.name = $1 AND l.owner = $2 AND (SELECT seen.is_in_force FROM seen)
+    FOR NO KEY UPDATE OF l SKIP LOCKED
+), dropped AS (
+    UPDATE dblock_schema.dblock_lease AS l
+    SET session = NULL, owner = NULL, expires_at = '-infinity',
+        since = pg_catalog.clock_timestamp()
+    FROM (SELECT pg_catalog.set_config('synchronous_commit', 'off', true) FROM mine OFFSET 0) AS lazy
+    WHERE l.name = $1 AND l.owner = $2
+    RETURNING 1
+)
+SELECT pg_catalog.clock_timestamp(), EXISTS (SELECT 1 FROM dropped),
+    (SELECT seen.is_in_force FROM seen);
+
+-- name: lease_extend
+-- in: $1 name (bytea), $2 owner (bytea), $3 time (interval)
+-- out: as lease_drop
+-- Serves extend, detach and a release that keeps the name a while: the grant is timed
+-- from now on and no longer depends on a session. A grant that has ended is not revived.
+-- As lease_drop, but durable: the caller believes in it.
+WITH seen AS MATERIALIZED (
+    SELECT CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
+            ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END AS is_in_force
+    FROM dblock_schema.dblock_lease AS l
+        LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
+    WHERE l.name = $1 AND l.owner = $2
+), mine AS MATERIALIZED (
+    SELECT 1 AS one
+    FROM dblock_schema.dblock_lease AS l
+    WHERE l.name = $1 AND l.owner = $2 AND (SELECT seen.is_in_force FROM seen)
+    FOR NO KEY UPDATE OF l SKIP LOCKED
+), extended AS (
+    UPDATE dblock_schema.dblock_lease AS l
+    SET session = NULL, expires_at = pg_catalog.clock_timestamp() + $3
+    FROM mine
+    WHERE l.name = $1 AND l.owner = $2
+    RETURNING 1
+)
+SELECT pg_catalog.clock_timestamp(), EXISTS (SELECT 1 FROM extended),
+    (SELECT seen.is_in_force FROM seen);
+
+-- name: lease_look
+-- in: $1 name (bytea)
+-- out: one row: clock, is the grant in force (NULL: no row), and the row as lease_take
+-- One snapshot of both tables, newer than every acknowledged commit; waits for nobody.
+-- An expired session is told as "nobody" although it could still be ended or renewed by
+-- no one else: whoever acts on that asks again (lease_take).
+SELECT pg_catalog.clock_timestamp(),
+    CASE WHEN l.name IS NULL THEN NULL
+        WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
+        ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END,
+    l.name, l.session, l.owner, l.token, l.since, l.expires_at, l.label, l.host, l.pid,
+    s.expires_at
+FROM (SELECT 1) AS one
+    LEFT JOIN dblock_schema.dblock_lease AS l ON l.name = $1
+    LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session;
+
+-- name: lease_end
+-- in: $1 name (bytea), $2 token; 0: any
+-- out: as lease_drop, and the owner that was seen
+-- Break: as lease_drop, for whoever has it in the snapshot. Durable. `changed` of the
+-- holder's session counts up, so that its next heartbeat reads back what it still has.
+-- Locks the grant, then the session, in the order of lease_take: no deadlock. Waits for a
+-- heartbeat of that session that is just committing.
+-- The next grant draws a larger token.
+WITH seen AS MATERIALIZED (
+    SELECT l.owner, l.session,
+        CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
+            ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END AS is_in_force
+    FROM dblock_schema.dblock_lease AS l
+        LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
+    WHERE l.name = $1 AND l.owner IS NOT NULL AND ($2 = 0 OR l.token = $2)
+), mine AS MATERIALIZED (
+    SELECT 1 AS one
+    FROM dblock_schema.dblock_lease AS l
+    WHERE l.name = $1 AND l.owner = (SELECT seen.owner FROM seen WHERE seen.is_in_force)
+    FOR NO KEY UPDATE OF l SKIP LOCKED
+), broken AS (
+    UPDATE dblock_schema.dblock_lease AS l
+    SET session = NULL, owner = NULL, expires_at = '-infinity',
+        since = pg_catalog.clock_timestamp()
+    FROM mine, seen
+    WHERE l.name = $1 AND l.owner = seen.owner
+    RETURNING 1
+), told AS (
+    UPDATE dblock_schema.dblock_session AS s
+    SET changed = s.changed + 1
+    FROM seen, broken
+    WHERE s.id = seen.session
+    RETURNING 1
+)
+SELECT pg_catalog.clock_timestamp(), EXISTS (SELECT 1 FROM broken),
+    (SELECT seen.is_in_force FROM seen), (SELECT seen.owner FROM seen);
+
+-- name: lease_list
+-- in: $1 exactly this name or NULL, $2 prefix or NULL, $3 names above this one or NULL
+--   (bytea), $4 also what nobody holds (bool), $5 at most so many
+-- out: rows as lease_look
+-- One snapshot, in the byte order of names, by the primary key. Waits for nobody.
+-- Two pages are two snapshots: a name that is taken in between may be missed.
+SELECT pg_catalog.clock_timestamp(), g.is_in_force, g.name, g.session, g.owner, g.token, g.since,
+    g.expires_at, g.label, g.host, g.pid, g.session_expires_at
+FROM (
+    SELECT l.*, s.expires_at AS session_expires_at,
+        CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
+            ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END AS is_in_force
+    FROM dblock_schema.dblock_lease AS l
+        LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
+    WHERE l.name >= coalesce($1, $2, ''::bytea) AND l.name > coalesce($3, ''::bytea)
+        AND ($1 IS NULL OR l.name = $1)
+        AND ($2 IS NULL OR pg_catalog.substr(l.name, 1, pg_catalog.octet_length($2)) = $2)
+    ) AS g
+WHERE $4 OR g.is_in_force
+ORDER BY g.name
+LIMIT $5;

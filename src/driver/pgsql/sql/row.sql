@@ -1,0 +1,102 @@
+-- SPDX-License-Identifier: MIT
+-- row.sql - a row lock, held by the open transaction of its connection.
+-- What holds for every statement is said in connection.sql.
+--
+-- FOR UPDATE, the strongest: plain SQL that locks the same row in any way is excluded
+-- too. Nothing here writes what must last, so these connections commit lazily.
+
+-- name: row_seed
+-- in: $1 name (bytea)
+-- out: clock
+-- In autocommit. A row that is there, locked or not, is not waited for. Two that make
+-- the same one: the second waits for the first one's commit, which follows at once.
+-- A lost answer: repeating it is harmless.
+INSERT INTO dblock_schema.dblock_row AS r (name, since)
+VALUES ($1, pg_catalog.clock_timestamp())
+ON CONFLICT (name) DO NOTHING;
+
+-- name: row_take
+-- in: $1 name (bytea)
+-- out: clock, is it locked by this transaction now, is there such a row
+-- After BEGIN, in the same message. Never waits: a row that somebody holds is skipped.
+-- A row that is committed after the snapshot is not seen: unseeded, and the next attempt
+-- sees it. One that a purge deletes meanwhile counts as held; the next attempt sees that
+-- it is gone.
+-- Killed or cut off: the transaction ends with its connection, and the lock with it.
+WITH locked AS MATERIALIZED (
+    SELECT 1 AS one FROM dblock_schema.dblock_row AS r
+    WHERE r.name = $1 FOR UPDATE OF r SKIP LOCKED
+)
+SELECT pg_catalog.clock_timestamp(), EXISTS (SELECT 1 FROM locked),
+    EXISTS (SELECT 1 FROM dblock_schema.dblock_row AS r WHERE r.name = $1);
+
+-- name: row_arm
+-- in: $1 name (bytea), $2 how long (text, ms)
+-- out: the settings, for the rest of this transaction
+-- DO takes no parameters, so row_wait reads them here; as hex digits, which need no
+-- quoting. Local to the transaction, which ends with the slice: nothing stays behind.
+SELECT pg_catalog.set_config('dblock.name', pg_catalog.encode($1, 'hex'), true),
+    pg_catalog.set_config('lock_timeout', $2::text, true);
+
+-- name: row_wait
+-- in: nothing (row_arm)
+-- out: nothing; row_take follows and tells
+-- Stands in the server's queue for one slice. Its end by lock_timeout, or by the cancel
+-- request of a caller that gives up, is caught here: uncaught, each would be a line in
+-- the server's log. A caught one undoes the block, and with it any lock it got.
+-- The slice is short and ends with its transaction, because a statement that waits holds
+-- a snapshot, and CREATE INDEX CONCURRENTLY waits for those while it may hold up the
+-- holder. Shorter also than deadlock_timeout, so log_lock_waits stays silent.
+DO $dblock$
+BEGIN
+    PERFORM 1 FROM dblock_schema.dblock_row AS r
+    WHERE r.name = pg_catalog.decode(pg_catalog.current_setting('dblock.name'), 'hex')
+    FOR UPDATE;
+EXCEPTION WHEN lock_not_available OR query_canceled THEN
+    NULL;
+END
+$dblock$;
+
+-- name: row_holder
+-- in: $1 name (bytea)
+-- out: clock; server_pid, application_name, transaction's start (us since 2000), token
+--   drawn since then; all NULL as far as it is not known
+-- For people, outside of the row's transaction: the lock is in the row itself (xmax), and
+-- whoever runs that transaction holds the lock on its number. What this role may not see
+-- of other roles' sessions is NULL.
+-- Reads shared memory and one row, waits for nobody; it may be over when it is told.
+SELECT pg_catalog.clock_timestamp(), h.pid, h.application_name, h.xact_start,
+    (SELECT t.token FROM dblock_schema.dblock_token AS t
+     WHERE t.strategy = 3 AND t.name = $1 AND t.since >= h.xact_start)
+FROM (SELECT 1) AS one LEFT JOIN (
+    SELECT l.pid, a.application_name, a.xact_start
+    FROM dblock_schema.dblock_row AS r
+        JOIN pg_catalog.pg_locks AS l ON l.locktype = 'transactionid'
+            AND l.transactionid = r.xmax AND l.granted AND l.mode = 'ExclusiveLock'
+        LEFT JOIN pg_catalog.pg_stat_activity AS a ON a.pid = l.pid
+    WHERE r.name = $1
+    LIMIT 1) AS h ON true;
+
+-- name: row_list
+-- in: as lease_list
+-- out: rows: clock, name, is it held, server_pid, application_name, transaction's start,
+--   token drawn since then
+-- As row_holder for many; pg_locks is read once. For people: what it says may be over.
+-- One snapshot of the names by the primary key; waits for nobody.
+WITH lock AS MATERIALIZED (
+    SELECT l.transactionid, l.pid FROM pg_catalog.pg_locks AS l
+    WHERE l.locktype = 'transactionid' AND l.granted AND l.mode = 'ExclusiveLock'
+)
+SELECT pg_catalog.clock_timestamp(), r.name, lock.pid IS NOT NULL, lock.pid, a.application_name,
+    a.xact_start,
+    (SELECT t.token FROM dblock_schema.dblock_token AS t
+     WHERE t.strategy = 3 AND t.name = r.name AND t.since >= a.xact_start)
+FROM dblock_schema.dblock_row AS r
+    LEFT JOIN lock ON lock.transactionid = r.xmax
+    LEFT JOIN pg_catalog.pg_stat_activity AS a ON a.pid = lock.pid
+WHERE r.name >= coalesce($1, $2, ''::bytea) AND r.name > coalesce($3, ''::bytea)
+    AND ($1 IS NULL OR r.name = $1)
+    AND ($2 IS NULL OR pg_catalog.substr(r.name, 1, pg_catalog.octet_length($2)) = $2)
+    AND ($4 OR lock.pid IS NOT NULL)
+ORDER BY r.name
+LIMIT $5;
