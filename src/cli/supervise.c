@@ -31,15 +31,20 @@
 #define CLEAR_UP_MS UINT64_C(5000)
 #define LOOK_AGAIN_MS UINT64_C(20)
 
+/* A guardian costs as much as starting a short COMMAND, and is of no use to one that
+ * has no children yet: those that end at once do without. */
+#define GUARDIAN_AFTER_MS UINT64_C(5)
+
 enum winding_up { RUNNING, TOLD, KILLED };
 
 struct loop {
     struct supervision *supervision;
     struct guardian guardian;
     enum winding_up state;
-    uint64_t tell_at_ms;    /* NEVER, or when the first signal is due */
-    uint64_t kill_at_ms;    /* NEVER, or when KILL is */
-    uint64_t give_up_at_ms; /* once KILLED */
+    uint64_t tell_at_ms;     /* NEVER, or when the first signal is due */
+    uint64_t kill_at_ms;     /* NEVER, or when KILL is */
+    uint64_t give_up_at_ms;  /* once KILLED */
+    uint64_t guardian_at_ms; /* NEVER, or when it is to be started */
     bool is_child_over;
     char name[ESCAPED_SIZE(DBLOCK_NAME_MAX)];
 };
@@ -264,6 +269,10 @@ static void look_at_clock(struct loop *loop)
 {
     uint64_t now_ms = clock_ms();
 
+    if (loop->guardian_at_ms <= now_ms && !loop->is_child_over) {
+        loop->guardian_at_ms = NEVER;
+        guardian_start(&loop->guardian, loop->supervision->child);
+    }
     if (loop->kill_at_ms <= now_ms) {
         message_warning("\"%s\": the grace is over; KILL", loop->name);
         end_all(loop);
@@ -293,6 +302,8 @@ static int poll_timeout(const struct loop *loop)
     uint64_t now_ms = clock_ms();
     uint64_t next_ms = loop->kill_at_ms < loop->tell_at_ms ? loop->kill_at_ms : loop->tell_at_ms;
 
+    if (loop->guardian_at_ms < next_ms)
+        next_ms = loop->guardian_at_ms;
     if (loop->state == KILLED)
         return (int)LOOK_AGAIN_MS;
     if (next_ms == NEVER)
@@ -309,6 +320,7 @@ void supervise(struct supervision *supervision)
         .guardian = {.pid = -1, .descriptor = -1},
         .tell_at_ms = NEVER,
         .kill_at_ms = NEVER,
+        .guardian_at_ms = NEVER,
     };
     struct pollfd sources[2] = {
         {.fd = signals_fd(), .events = POLLIN},
@@ -319,7 +331,7 @@ void supervise(struct supervision *supervision)
     (void)text_escape(supervision->arguments->operand, loop.name, sizeof loop.name);
     supervision->is_lost = false;
     if (!supervision->arguments->is_foreground)
-        guardian_start(&loop.guardian, supervision->child);
+        loop.guardian_at_ms = clock_ms() + GUARDIAN_AFTER_MS;
     if (dblock_client_fd(supervision->client, &sources[1].fd, &error) != DBLOCK_OK)
         message_error(&error, "a lost lock would go unnoticed");
     /* COMMAND may have ended before its signal was caught. */

@@ -49,6 +49,15 @@ is "$(tr -d ' ' < "$folder/ready")" "$pid" "--foreground: dblock's process group
 kill -TERM "$pid"
 ended "$pid" 143 '--foreground: TERM is passed on'
 
+has_guardian()
+{
+    local child
+    for child in $(cat "/proc/$1/task/$1/children"); do
+        ! grep -q guardian "/proc/$child/comm" || return 0
+    done
+    return 1
+}
+
 # kill -9 of dblock.
 for strategy in lease insert row advisory; do
     rm -f "$folder/ready" "$folder/grandchild"
@@ -61,6 +70,7 @@ for strategy in lease insert row advisory; do
     pid=$!
     until_true 'COMMAND runs' exists "$folder/ready" || continue
     until_true 'its child runs' exists "$folder/grandchild" || continue
+    until_true 'the guardian runs' has_guardian "$pid"
     kill -KILL "$pid"
     until_true "$strategy: COMMAND is gone" gone "$(cat "$folder/ready")" &&
         pass "$strategy: kill -9 ends COMMAND"
