@@ -48,6 +48,7 @@ struct dblock_client {
     struct dblk_registry registry; /* lock objects by owner id, from before the first send */
     struct dblk_lock_list held;    /* those in force, for the timers */
     struct dblk_lock_list orphans; /* to be given back by the keeper */
+    struct dblk_breaking *breakings; /* breaks that wait for a guarded transaction */
     struct dblk_event_queue {
         struct dblk_event_node *first, *last;
         int fd; /* -1 until asked for */

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "core/breaking.h"
 #include "core/channel.h"
 #include "core/link.h"
 #include "core/lock.h"
@@ -130,6 +131,30 @@ static void end_sessions(dblock_client *client, const struct dblock_call *call)
     dblk_unlock_client(client);
 }
 
+/* Breaks that were promised: as long as the limit allows. */
+static void finish_breaks(dblock_client *client, const struct dblock_call *call)
+{
+    struct dblk_link *link;
+    uint64_t pause_us;
+
+    dblk_lock_client(client);
+    while (client->breakings != NULL && dblk_now_us() < call->deadline_us) {
+        dblk_unlock_client(client);
+        link = find_link(client, call->deadline_us);
+        dblk_lock_client(client);
+        if (link == NULL)
+            break;
+        if (!dblk_breaking_try(client, link, dblk_now_us(), call->deadline_us)) {
+            pause_us = dblk_sooner(dblk_breaking_next(client), call->deadline_us);
+            dblk_unlock_client(client);
+            (void)dblk_wait(NULL, 0, pause_us);
+            dblk_lock_client(client);
+        }
+    }
+    dblk_breaking_forget(client);
+    dblk_unlock_client(client);
+}
+
 /* A client that lives shorter than the keeper's first purge (a command in a crontab) does one now
  * and then, so that a fleet of such leaves no rows behind for ever. */
 static void purge_sometimes(dblock_client *client, const struct dblock_call *call)
@@ -151,6 +176,7 @@ void dblk_close_give_back(dblock_client *client)
 
     release_held(client, &call);
     give_back_orphans(client, &call);
+    finish_breaks(client, &call);
     end_sessions(client, &call);
     purge_sometimes(client, &call);
     dblk_channels_close(client, DBLOCK_CLOSE_POLITE);

@@ -174,7 +174,7 @@ static dblock_status extend(dblock_lock *lock, uint64_t ttl_ms, struct dblock_er
             "lock \"%s\" has no end of its own: it is kept by its %s", lock->subject.name,
             lock->strategy->lives_in_connection ? "connection" : "heartbeat");
     if (ttl_ms == 0)
-        return set_end(lock, atomic_load(&lock->ttl_us), error);
+        return set_end(lock, lock->asked_ttl_us, error);
     status = check_ttl(ttl_ms, "dblock_extend", error);
     return status == DBLOCK_OK ? set_end(lock, dblk_ms(ttl_ms), error) : status;
 }

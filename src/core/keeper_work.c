@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "core/breaking.h"
 #include "core/channel.h"
 #include "core/link.h"
 #include "core/lock.h"
@@ -77,6 +78,7 @@ int dblk_keeper_step(dblock_client *client)
         dblk_keeper_ping(client, now_us, limit_us) ||
         dblk_keeper_read_back(client, now_us, limit_us) ||
         dblk_keeper_give_back(client, now_us, limit_us) ||
+        dblk_keeper_break(client, now_us, limit_us) ||
         dblk_keeper_purge(client, now_us, limit_us);
 }
 
@@ -88,8 +90,9 @@ uint64_t dblk_keeper_next(dblock_client *client)
     uint64_t next_us = DBLK_NEVER;
     int has_sessions = session != NULL;
 
+    next_us = dblk_breaking_next(client);
     if (client->buried != NULL) /* somebody is at work with it: soon */
-        next_us = dblk_now_us() + 5000;
+        next_us = dblk_sooner(next_us, dblk_now_us() + 5000);
 
     for (; session != NULL; session = session->next)
         if (session->state == DBLK_SESSION_ALIVE)
@@ -143,6 +146,28 @@ void dblk_keeper_check_link(dblock_client *client)
     if (client->keeper.link != NULL &&
         !client->driver->connection.is_alive(client->keeper.link->connection))
         drop_link(client);
+}
+
+int dblk_keeper_break(dblock_client *client, uint64_t now_us, uint64_t limit_us)
+{
+    struct dblk_link *link = NULL;
+    struct dblock_error error;
+    dblock_status status;
+
+    if (now_us < dblk_breaking_next(client))
+        return 0;
+    dblk_unlock_client(client);
+    status = dblk_keeper_link(client, &link, &error);
+    dblk_lock_client(client);
+    if (status == DBLOCK_OK) {
+        (void)dblk_breaking_try(client, link, dblk_now_us(), limit_us);
+        dblk_unlock_client(client);
+        dblk_keeper_check_link(client);
+        dblk_lock_client(client);
+        return 1;
+    }
+    client->breakings->retry_us = dblk_now_us() + 200000;
+    return 1;
 }
 
 int dblk_keeper_purge(dblock_client *client, uint64_t now_us, uint64_t limit_us)

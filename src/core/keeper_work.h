@@ -20,6 +20,7 @@ int dblk_keeper_beat(dblock_client *client, uint64_t now_us, uint64_t limit_us);
 int dblk_keeper_read_back(dblock_client *client, uint64_t now_us, uint64_t limit_us);
 int dblk_keeper_ping(dblock_client *client, uint64_t now_us, uint64_t limit_us);
 int dblk_keeper_give_back(dblock_client *client, uint64_t now_us, uint64_t limit_us);
+int dblk_keeper_break(dblock_client *client, uint64_t now_us, uint64_t limit_us);
 int dblk_keeper_purge(dblock_client *client, uint64_t now_us, uint64_t limit_us);
 
 /* The keeper's own link, connected if need be; the mutex not held. A new one means that answers

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <string.h>
 
+#include "core/session.h"
 #include "core/trace.h"
 #include "strategy/backoff.h"
 
@@ -87,9 +88,14 @@ void dblk_link_saw_clock(dblock_client *client, struct dblk_link *link, uint64_t
 
 static void close_stale(dblock_client *client, struct dblk_link *link)
 {
+    struct dblk_session *session;
+
     dblk_lock_client(client);
     --client->n_short;
     ++client->stats.reconnects;
+    /* what it was asked last may have been undone by a crash of the server */
+    for (session = client->sessions; session != NULL; session = session->next)
+        dblk_session_read_back(client, session, dblk_now_us());
     (void)pthread_cond_signal(&client->changed);
     dblk_unlock_client(client);
     dblk_link_close(client, link, DBLOCK_CLOSE_ABORT);

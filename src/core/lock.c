@@ -29,6 +29,7 @@ dblock_lock *dblk_lock_new(dblock_client *client, const char *name, const struct
     lock->subject.advisory_id = wish->advisory_id;
     lock->subject.has_advisory_id = wish->has_advisory_id;
     lock->label = text + name_size + 1;
+    lock->asked_ttl_us = wish->ttl_us;
     lock->min_hold_us = wish->min_hold_us;
     lock->expiring_us = wish->expiring_us;
     lock->on_event = wish->on_event;

@@ -26,6 +26,7 @@ struct dblock_lock {
     const char *label;
     char owner_text[40];
     unsigned char owner[DBLOCK_ID_SIZE];
+    uint64_t asked_ttl_us; /* what dblock_extend(lock, 0) gives again */
     uint64_t min_hold_us;
     uint64_t expiring_us;
     dblock_event_fn on_event;

@@ -3,6 +3,7 @@
  * dblock_inspect(), dblock_break(). */
 #include <string.h>
 
+#include "core/breaking.h"
 #include "core/link.h"
 #include "core/name.h"
 #include "strategy/strategy.h"
@@ -189,6 +190,32 @@ static dblock_status end_grant(dblock_client *client, struct dblk_link *link,
         &request->subject, request->token, answer, error);
 }
 
+/* A guarded transaction stands on it: from now on it is the keeper's. Of a grant that was not
+ * named by its token the token is needed first, or a later one would be ended. */
+static dblock_status go_on(
+    dblock_client *client, const struct end_request *request, struct dblock_error *reterr)
+{
+    struct dblock_filter filter = DBLOCK_FILTER_INIT;
+    struct finding finding;
+    dblock_status status = DBLOCK_OK;
+    int64_t token = request->token;
+
+    if (token == 0) {
+        finding.is_found = 0;
+        filter.strategy = request->strategy;
+        filter.name = request->subject.name;
+        status = list_all(client, &filter, keep_first, &finding, reterr);
+        if (status != DBLOCK_OK)
+            return status;
+        if (!finding.is_found || finding.grant.token == 0)
+            return DBLOCK_NOT_HELD;
+        token = finding.grant.token;
+    }
+    if (dblk_breaking_add(client, request->subject.name, request->strategy, token) != 0)
+        return dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "out of memory or threads");
+    return DBLOCK_PENDING;
+}
+
 dblock_status dblock_break(dblock_client *client, const char *name, int strategy, int64_t token,
     struct dblock_error *reterr)
 {
@@ -213,7 +240,7 @@ dblock_status dblock_break(dblock_client *client, const char *name, int strategy
         request.token = token;
         status = dblk_short(client, end_grant, &request, &result, reterr);
         if (status == DBLOCK_OK && result.answer.outcome == DBLOCK_ANSWER_PINNED)
-            status = DBLOCK_PENDING;
+            status = go_on(client, &request, reterr);
         /* after a lost answer "nobody holds it" is most likely its own work */
         else if (status == DBLOCK_OK && result.answer.outcome != DBLOCK_ANSWER_YES &&
             !result.was_uncertain)

@@ -44,22 +44,34 @@ static dblock_status release_connection(
     struct dblock_connection *connection;
     struct dblock_answer answer;
     dblock_status status;
+    int is_gone;
 
     memset(&answer, 0, sizeof answer);
     connection = dblk_channel_use(channel);
     call.deadline_us = dblk_later(dblk_now_us(), client->settings.io_us);
     call.cancel_fd = -1;
     status = DBLOCK_OK;
-    if (connection != NULL) /* else it has died meanwhile: answer.outcome is not YES */
+    /* The server has said something unasked, most likely that it has ended the connection: sent
+     * now, the release would be one of those whose answer never comes. */
+    if (connection != NULL && !dblk_link_is_quiet(client, channel->link)) {
+        status = locks->prove(connection, &call, &lock->subject, &answer, error);
+        if (status != DBLOCK_OK || answer.outcome != DBLOCK_ANSWER_YES)
+            connection = NULL;
+        if (status == DBLOCK_E_UNCERTAIN)
+            status = DBLOCK_E_CONNECTION; /* the release itself was not sent */
+    }
+    if (connection != NULL) /* else it has died: answer.outcome is not YES */
         status = locks->drop(connection, &call, &lock->subject, &answer, error);
     dblk_channel_unuse(channel);
     if (status == DBLOCK_OK)
         return answer.outcome == DBLOCK_ANSWER_YES ? DBLOCK_OK : DBLOCK_LOST;
     /* not to be trusted any more; closing it ends what it may still hold */
     dblk_lock_client(client);
+    is_gone = !dblk_channel_is_alive(client, channel);
     dblk_channel_lose(client, channel, error);
     dblk_unlock_client(client);
-    return status;
+    /* gone before anything was sent: the lock ended with it, and not by this release */
+    return is_gone && status == DBLOCK_E_CONNECTION ? DBLOCK_LOST : status;
 }
 
 /* HELD -> RELEASING, or what this call answers instead. */
