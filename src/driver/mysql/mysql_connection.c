@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "mysql_call.h"
 #include "mysql_error.h"
 #include "mysql_sql.h"
 #include "mysql_target.h"
@@ -181,8 +182,9 @@ dblock_status mysql_connect(struct dblock_target *target, int role, const struct
     struct dblock_connection *connection;
     struct pollfd cancel = { call->cancel_fd, POLLIN, 0 };
     uint64_t limit_us = find_remaining(call);
+    struct dblock_call limit = *call;
     dblock_status status = DBLOCK_OK;
-    unsigned long flags = 0;
+    int connected;
 
     if (call->cancel_fd >= 0 && poll(&cancel, 1, 0) > 0)
         return DBLOCK_CANCELLED;
@@ -191,6 +193,7 @@ dblock_status mysql_connect(struct dblock_target *target, int role, const struct
             "cannot connect to the mysql server: the time was over before");
     if (limit_us > target->connect_timeout_us)
         limit_us = target->connect_timeout_us;
+    limit.deadline_us = dblock_clock_us() + limit_us;
     connection = calloc(1, sizeof *connection);
     if (connection == NULL)
         return dblock_error_set(
@@ -204,9 +207,10 @@ dblock_status mysql_connect(struct dblock_target *target, int role, const struct
         goto done;
     }
     set_options(connection->mysql, target, limit_us);
-    if (mysql_real_connect(connection->mysql, target->host, target->user, target->password,
-            target->database, target->port, target->socket, flags) == NULL) {
-        status = fail_connect(connection, reterr);
+    mysql_call_prepare_handle(connection->mysql);
+    connected = mysql_call_connect(connection->mysql, target, &limit);
+    if (connected <= 0) {
+        status = connected < 0 ? DBLOCK_CANCELLED : fail_connect(connection, reterr);
         goto done;
     }
 #if MYSQL_IS_MARIADB_CLIENT

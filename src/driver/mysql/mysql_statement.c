@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "mysql_call.h"
 #include "mysql_connection.h"
 #include "mysql_error.h"
 #include "mysql_sql.h"
@@ -210,7 +211,7 @@ unsigned int mysql_prepare(struct dblock_connection *connection, enum mysql_stat
         mysql_note_error(connection, 2008, "HY000", "out of memory", 0);
         return connection->error_code;
     }
-    if (mysql_stmt_prepare(handle, statement->sql, (unsigned long)strlen(statement->sql)) != 0)
+    if (mysql_call_prepare(connection->mysql, handle, statement->sql, call) != 0)
         goto failed;
     memset(in, 0, sizeof in);
     memset(out, 0, sizeof out);
@@ -242,7 +243,7 @@ unsigned int mysql_run(struct dblock_connection *connection, enum mysql_statemen
     if (mysql_check_sendable(connection, call) != 0)
         return connection->error_code;
     handle = connection->statements[id];
-    if (mysql_stmt_execute(handle) != 0) {
+    if (mysql_call_execute(connection->mysql, handle, call) != 0) {
         note_statement_error(connection, handle, statements[id].is_write);
         if (connection->error_code == 1243) { /* the server does not know it any more */
             (void)mysql_stmt_close(handle);
@@ -286,12 +287,13 @@ unsigned int mysql_run_row(struct dblock_connection *connection, enum mysql_stat
     if (mysql_run(connection, id, call, NULL) != 0)
         return connection->error_code;
     handle = connection->statements[id];
-    fetched = mysql_stmt_fetch(handle);
+    fetched = mysql_call_fetch(connection->mysql, handle, call);
     if (fetched == 0 || fetched == MYSQL_DATA_TRUNCATED) {
         end_texts(connection, id);
         if (ret_has_row != NULL)
             *ret_has_row = 1;
-        fetched = mysql_stmt_fetch(handle); /* the end, or an error that came after the row */
+        /* the end, or an error that came after the row */
+        fetched = mysql_call_fetch(connection->mysql, handle, call);
     } else if (fetched == MYSQL_NO_DATA) {
         if (ret_has_row == NULL) {
             mysql_note_error(connection, 1329, "02000", "no row where one must be", 0);
@@ -314,7 +316,7 @@ unsigned int mysql_run_rows(struct dblock_connection *connection, enum mysql_sta
 {
     if (mysql_run(connection, id, call, NULL) != 0)
         return connection->error_code;
-    if (mysql_stmt_store_result(connection->statements[id]) != 0) {
+    if (mysql_call_store(connection->mysql, connection->statements[id], call) != 0) {
         note_statement_error(connection, connection->statements[id], statements[id].is_write);
         (void)mysql_stmt_free_result(connection->statements[id]);
         return connection->error_code;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "mysql_call.h"
 #include "mysql_connection.h"
 #include "mysql_error.h"
 #include "mysql_target.h"
@@ -93,18 +94,17 @@ static void copy_row(MYSQL_RES *rows, struct mysql_text_answer *answer)
 }
 
 /* The answer is on its way or here. An error may come with the rows only (GET_LOCK). */
-static unsigned int read_answer(
-    struct dblock_connection *connection, int is_write, struct mysql_text_answer *answer)
+static unsigned int read_answer(struct dblock_connection *connection,
+    const struct dblock_call *call, int is_write, struct mysql_text_answer *answer)
 {
     MYSQL_RES *rows;
 
     if (answer != NULL)
         memset(answer, 0, sizeof *answer);
-    if (mysql_read_query_result(connection->mysql) != 0)
+    if (mysql_call_answer(connection->mysql, call, &rows) != 0)
         return note_text_error(connection, is_write);
-    rows = mysql_store_result(connection->mysql);
     if (rows == NULL)
-        return mysql_errno(connection->mysql) != 0 ? note_text_error(connection, is_write) : 0;
+        return 0;
     if (answer != NULL)
         copy_row(rows, answer);
     mysql_free_result(rows);
@@ -123,7 +123,7 @@ unsigned int mysql_text_run(struct dblock_connection *connection, const char *sq
         return note_text_error(connection, is_write);
     ready = dblock_fd_wait(mysql_connection_fd(connection), POLLIN, call, heed_cancel);
     if (ready > 0)
-        return read_answer(connection, is_write, answer);
+        return read_answer(connection, call, is_write, answer);
     mysql_note_error(connection, 2013, "HY000", "no answer in time", is_write);
     if (!heed_cancel)
         return connection->error_code;
@@ -147,7 +147,7 @@ unsigned int mysql_text_interrupt(
             killer, code == 0 ? DBLOCK_CLOSE_POLITE : DBLOCK_CLOSE_ABORT);
         if (code == 0 &&
             dblock_fd_wait(mysql_connection_fd(connection), POLLIN, &call, 0) > 0) {
-            code = read_answer(connection, is_write, answer);
+            code = read_answer(connection, &call, is_write, answer);
             /* If the statement had ended by itself, the kill may be in wait for the next
              * one: let it have one that does nothing. */
             if (!connection->is_dead)

@@ -58,7 +58,7 @@ SELECT host FROM information_schema.processlist WHERE id = ?;
 -- MariaDB lists named locks nowhere (performance_schema is off by default), and the
 -- server knows our hashes only. So these are the names that ever drew a token.
 SELECT t.name, t.token,
-       IS_USED_LOCK(IF(t.name REGEXP '^#-?[0-9]+$', SUBSTR(t.name, 2),
+       IS_USED_LOCK(IF(CONVERT(t.name USING latin1) REGEXP '^#-?[0-9]+$', SUBSTR(t.name, 2),
             CONCAT(?, LEFT(SHA2(t.name, 256), 32)))) AS holder,
        TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AS clock
   FROM dblock_token t

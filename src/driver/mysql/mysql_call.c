@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/* mysql_call.c - see mysql_call.h. What the calls mean is their callers' business. */
+#include "mysql_call.h"
+
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "mysql_statement.h"
+#include "mysql_target.h"
+
+#if MYSQL_IS_MARIADB_CLIENT
+
+/* For name resolution and TLS handshakes too; pages that are not used cost nothing. */
+#define STACK_SIZE (256u * 1024)
+/* So often a call that is over is told so before its socket is taken away from it. */
+#define TELL_MAX 20
+
+struct waiting {
+    MYSQL *mysql;
+    const struct dblock_call *call;
+    int heed_cancel;
+    int is_cancelled;
+    int n_told;
+};
+
+void mysql_call_prepare_handle(MYSQL *mysql)
+{
+    size_t size = STACK_SIZE;
+
+    (void)mysql_options(mysql, MYSQL_OPT_NONBLOCK, &size);
+}
+
+/* Waits for what the library says that it waits for, and returns what came. Once the time
+ * is over (or the canceller raised) the library is told "time-out", which ends its call
+ * with an error of its own, and with its memory and descriptors in order. */
+static int await(struct waiting *waiting, int wanted)
+{
+    struct dblock_call limit = *waiting->call;
+    short events = 0;
+    int ready = 0;
+
+    if ((wanted & MYSQL_WAIT_READ) != 0)
+        events |= POLLIN;
+    if ((wanted & MYSQL_WAIT_WRITE) != 0)
+        events |= POLLOUT;
+    if ((wanted & MYSQL_WAIT_TIMEOUT) != 0) {
+        uint64_t end_us =
+            dblock_clock_us() + (uint64_t)mysql_get_timeout_value_ms(waiting->mysql) * 1000;
+
+        if (end_us < limit.deadline_us)
+            limit.deadline_us = end_us;
+    }
+    if (waiting->n_told == 0)
+        ready = dblock_fd_wait(
+            mysql_get_socket(waiting->mysql), events, &limit, waiting->heed_cancel);
+    if (ready > 0)
+        return wanted & ~MYSQL_WAIT_TIMEOUT;
+    if (ready < 0)
+        waiting->is_cancelled = 1;
+    if (ready < 0 || dblock_clock_us() >= waiting->call->deadline_us)
+        ++waiting->n_told;
+    if (waiting->n_told > TELL_MAX)
+        (void)shutdown(mysql_get_socket(waiting->mysql), SHUT_RDWR);
+    return MYSQL_WAIT_TIMEOUT;
+}
+
+int mysql_call_connect(
+    MYSQL *mysql, const struct dblock_target *target, const struct dblock_call *call)
+{
+    struct waiting waiting = { mysql, call, 1, 0, 0 };
+    MYSQL *result = NULL;
+    int wanted = mysql_real_connect_start(&result, mysql, target->host, target->user,
+        target->password, target->database, target->port, target->socket, 0);
+
+    while (wanted != 0)
+        wanted = mysql_real_connect_cont(&result, mysql, await(&waiting, wanted));
+    if (waiting.is_cancelled)
+        return -1;
+    return result != NULL;
+}
+
+int mysql_call_prepare(
+    MYSQL *mysql, MYSQL_STMT *statement, const char *sql, const struct dblock_call *call)
+{
+    struct waiting waiting = { mysql, call, 0, 0, 0 };
+    int result = 1;
+    int wanted =
+        mysql_stmt_prepare_start(&result, statement, sql, (unsigned long)strlen(sql));
+
+    while (wanted != 0)
+        wanted = mysql_stmt_prepare_cont(&result, statement, await(&waiting, wanted));
+    return result;
+}
+
+int mysql_call_execute(MYSQL *mysql, MYSQL_STMT *statement, const struct dblock_call *call)
+{
+    struct waiting waiting = { mysql, call, 0, 0, 0 };
+    int result = 1;
+    int wanted = mysql_stmt_execute_start(&result, statement);
+
+    while (wanted != 0)
+        wanted = mysql_stmt_execute_cont(&result, statement, await(&waiting, wanted));
+    return result;
+}
+
+int mysql_call_fetch(MYSQL *mysql, MYSQL_STMT *statement, const struct dblock_call *call)
+{
+    struct waiting waiting = { mysql, call, 0, 0, 0 };
+    int result = 1;
+    int wanted = mysql_stmt_fetch_start(&result, statement);
+
+    while (wanted != 0)
+        wanted = mysql_stmt_fetch_cont(&result, statement, await(&waiting, wanted));
+    return result;
+}
+
+int mysql_call_store(MYSQL *mysql, MYSQL_STMT *statement, const struct dblock_call *call)
+{
+    struct waiting waiting = { mysql, call, 0, 0, 0 };
+    int result = 1;
+    int wanted = mysql_stmt_store_result_start(&result, statement);
+
+    while (wanted != 0)
+        wanted = mysql_stmt_store_result_cont(&result, statement, await(&waiting, wanted));
+    return result;
+}
+
+int mysql_call_answer(MYSQL *mysql, const struct dblock_call *call, MYSQL_RES **ret_rows)
+{
+    struct waiting waiting = { mysql, call, 0, 0, 0 };
+    my_bool failed = 1;
+    int wanted = mysql_read_query_result_start(&failed, mysql);
+
+    *ret_rows = NULL;
+    while (wanted != 0)
+        wanted = mysql_read_query_result_cont(&failed, mysql, await(&waiting, wanted));
+    if (failed)
+        return 1;
+    wanted = mysql_store_result_start(ret_rows, mysql);
+    while (wanted != 0)
+        wanted = mysql_store_result_cont(ret_rows, mysql, await(&waiting, wanted));
+    return *ret_rows == NULL && mysql_errno(mysql) != 0;
+}
+
+#else
+
+void mysql_call_prepare_handle(MYSQL *mysql)
+{
+    (void)mysql;
+}
+
+int mysql_call_connect(
+    MYSQL *mysql, const struct dblock_target *target, const struct dblock_call *call)
+{
+#if MYSQL_VERSION_ID >= 80016
+    struct pollfd cancel = { call->cancel_fd, POLLIN, 0 };
+    enum net_async_status status;
+
+    /* The library does not show the socket that it waits for: so look now and then. */
+    while ((status = mysql_real_connect_nonblocking(mysql, target->host, target->user,
+                target->password, target->database, target->port, target->socket, 0)) ==
+        NET_ASYNC_NOT_READY) {
+        if (poll(&cancel, call->cancel_fd >= 0, 1) > 0)
+            return -1;
+        if (dblock_clock_us() >= call->deadline_us)
+            return 0;
+    }
+    return status != NET_ASYNC_ERROR;
+#else
+    (void)call;
+    return mysql_real_connect(mysql, target->host, target->user, target->password,
+               target->database, target->port, target->socket, 0) != NULL;
+#endif
+}
+
+int mysql_call_prepare(
+    MYSQL *mysql, MYSQL_STMT *statement, const char *sql, const struct dblock_call *call)
+{
+    (void)mysql;
+    (void)call;
+    return mysql_stmt_prepare(statement, sql, (unsigned long)strlen(sql));
+}
+
+int mysql_call_execute(MYSQL *mysql, MYSQL_STMT *statement, const struct dblock_call *call)
+{
+    (void)mysql;
+    (void)call;
+    return mysql_stmt_execute(statement);
+}
+
+int mysql_call_fetch(MYSQL *mysql, MYSQL_STMT *statement, const struct dblock_call *call)
+{
+    (void)mysql;
+    (void)call;
+    return mysql_stmt_fetch(statement);
+}
+
+int mysql_call_store(MYSQL *mysql, MYSQL_STMT *statement, const struct dblock_call *call)
+{
+    (void)mysql;
+    (void)call;
+    return mysql_stmt_store_result(statement);
+}
+
+int mysql_call_answer(MYSQL *mysql, const struct dblock_call *call, MYSQL_RES **ret_rows)
+{
+    (void)call;
+    *ret_rows = NULL;
+    if (mysql_read_query_result(mysql) != 0)
+        return 1;
+    *ret_rows = mysql_store_result(mysql);
+    return *ret_rows == NULL && mysql_errno(mysql) != 0;
+}
+
+#endif

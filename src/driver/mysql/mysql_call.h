@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* mysql_call.h - the client library's calls that wait for the server, bounded by a
+ * struct dblock_call to the millisecond.
+ *
+ * MariaDB's library can leave such a call and come back to it; then the wait is ours.
+ * Oracle's cannot (for prepared statements): there its own time-outs bound the call, in
+ * whole seconds, rounded up. Results as of the calls that they stand for. */
+#ifndef DBLOCK_MYSQL_CALL_H
+#define DBLOCK_MYSQL_CALL_H
+
+#include <dblock/sys/driver.h>
+
+#include <mysql.h>
+
+struct dblock_target;
+
+/* Before mysql_call_connect(). */
+void mysql_call_prepare_handle(MYSQL *mysql);
+
+/* 1, 0 (see mysql_errno()), or -1: call->cancel_fd is readable. */
+int mysql_call_connect(
+    MYSQL *mysql, const struct dblock_target *target, const struct dblock_call *call);
+int mysql_call_prepare(
+    MYSQL *mysql, MYSQL_STMT *statement, const char *sql, const struct dblock_call *call);
+int mysql_call_execute(MYSQL *mysql, MYSQL_STMT *statement, const struct dblock_call *call);
+int mysql_call_fetch(MYSQL *mysql, MYSQL_STMT *statement, const struct dblock_call *call);
+int mysql_call_store(MYSQL *mysql, MYSQL_STMT *statement, const struct dblock_call *call);
+/* The answer to mysql_send_query(); `*ret_rows` NULL: it has none. 0 or not. */
+int mysql_call_answer(MYSQL *mysql, const struct dblock_call *call, MYSQL_RES **ret_rows);
+
+#endif
