@@ -109,15 +109,32 @@ static dblock_status take_over(const struct sqlite_hold *hold, struct dblock_con
     return status;
 }
 
+/* Looks who has the name; `*ret_outcome` becomes BUSY if anybody does. */
+static dblock_status find_holder(const struct sqlite_hold *hold,
+    struct dblock_connection *connection, const struct dblock_take *take, struct finding *finding,
+    int32_t *ret_outcome, struct dblock_grant *holder, struct dblock_answer *answer,
+    struct dblock_error *reterr)
+{
+    dblock_status status = look_at(hold, connection, &take->subject, finding, holder, reterr);
+
+    connection->expects_busy = status == DBLOCK_OK && finding->judgement == GRANT_HELD;
+    if (connection->expects_busy) {
+        *ret_outcome = DBLOCK_ANSWER_BUSY;
+        answer->remaining_us = (uint64_t)(finding->end_us - connection->clock_us);
+    }
+    return status;
+}
+
 /* The first attempt looks at nothing first and does not wait for the write lock: a free name costs
  * one statement then, and a held one is not kept waiting by other writers. If it did not get the
  * name, or the last take here found a holder, a read comes first, which needs no lock at all, and
- * only a name that it finds free is worth waiting for the write lock. */
+ * only a name that it finds free is worth waiting for the write lock. Whoever was faster meanwhile
+ * is looked for once more, so AGAIN means that nobody holds it. */
 dblock_status sqlite_hold_take(const struct sqlite_hold *hold, struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_take *take, struct dblock_grant *holder,
     struct dblock_answer *answer, struct dblock_error *reterr)
 {
-    struct finding finding;
+    struct finding finding = {GRANT_FREE, 0, {0}};
     int32_t outcome = DBLOCK_ANSWER_AGAIN;
     dblock_status status =
         sqlite_step_begin(connection, call, hold->take_action, take->subject.name, reterr);
@@ -131,19 +148,15 @@ dblock_status sqlite_hold_take(const struct sqlite_hold *hold, struct dblock_con
     }
     if (status != DBLOCK_OK || outcome == DBLOCK_ANSWER_YES)
         goto done;
-    connection->expects_busy = 0;
-    status = look_at(hold, connection, &take->subject, &finding, holder, reterr);
-    if (status != DBLOCK_OK)
+    status = find_holder(hold, connection, take, &finding, &outcome, holder, answer, reterr);
+    if (status != DBLOCK_OK || finding.judgement == GRANT_HELD)
         goto done;
-    if (finding.judgement == GRANT_HELD) {
-        connection->expects_busy = 1;
-        outcome = DBLOCK_ANSWER_BUSY;
-        answer->remaining_us = (uint64_t)(finding.end_us - connection->clock_us);
-    } else if (finding.judgement == GRANT_EXPIRED) {
+    if (finding.judgement == GRANT_EXPIRED)
         status = take_over(hold, connection, take, finding.session, &outcome, answer, reterr);
-    } else if (outcome == DBLOCK_ANSWER_AGAIN) {
+    else if (outcome == DBLOCK_ANSWER_AGAIN)
         status = attempt(hold, connection, take, &outcome, answer, reterr);
-    }
+    if (status == DBLOCK_OK && outcome == DBLOCK_ANSWER_AGAIN)
+        status = find_holder(hold, connection, take, &finding, &outcome, holder, answer, reterr);
 done:
     answer->outcome = outcome;
     return sqlite_step_end(connection, status, answer);
