@@ -143,7 +143,7 @@ static dblock_status wait_slice(struct dblock_connection *connection,
     pgsql_message_init(&message, connection, call, "take advisory", subject->name,
         PGSQL_READS | PGSQL_WAITS);
     pgsql_message_add(&message, STATEMENT_ADVISORY_ARM, &parameters);
-    pgsql_message_add_bound(&message, STATEMENT_ADVISORY_WAIT);
+    pgsql_message_add_quiet(&message, STATEMENT_ADVISORY_WAIT, NULL);
     pgsql_message_add(&message, STATEMENT_ADVISORY_WAITED, NULL);
     status = pgsql_message_run(&message, reterr);
     if (status == DBLOCK_OK) {
@@ -285,6 +285,9 @@ dblock_status pgsql_advisory_drop(struct dblock_connection *connection,
                                                                    : DBLOCK_ANSWER_NO;
         if (i < connection->n_ids)
             connection->ids[i] = connection->ids[--connection->n_ids];
+    } else if (message.is_refused && connection->is_broken) {
+        answer->outcome = DBLOCK_ANSWER_NO; /* the session had ended before this came */
+        status = DBLOCK_OK;
     }
     return pgsql_message_fini(&message, status, answer);
 }
@@ -306,6 +309,9 @@ dblock_status pgsql_advisory_prove(struct dblock_connection *connection,
         answer->now_us = pgsql_get_time(message.results[0], 0, 0);
         answer->outcome = pgsql_get_bool(message.results[0], 0, 1) ? DBLOCK_ANSWER_YES
                                                                    : DBLOCK_ANSWER_NO;
+    } else if (message.is_refused && connection->is_broken) {
+        answer->outcome = DBLOCK_ANSWER_NO;
+        status = DBLOCK_OK;
     }
     return pgsql_message_fini(&message, status, answer);
 }

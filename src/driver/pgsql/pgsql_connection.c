@@ -286,6 +286,10 @@ dblock_status pgsql_connection_ping(struct dblock_connection *connection,
             (connection->is_holding &&
                 PQtransactionStatus(connection->pg) != PQTRANS_INTRANS))
             answer->outcome = DBLOCK_ANSWER_NO;
+    } else if (message.is_refused && (is_advisory || connection->is_holding)) {
+        connection->is_broken = 1; /* the session has ended, or its transaction has failed */
+        answer->outcome = DBLOCK_ANSWER_NO;
+        status = DBLOCK_OK;
     }
     return pgsql_message_fini(&message, status, answer);
 }

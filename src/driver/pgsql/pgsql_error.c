@@ -26,7 +26,7 @@ static const struct mapping mappings[] = {
     { "42809", DBLOCK_E_SCHEMA, 0, 0 },        /* wrong_object_type */
     { "3F000", DBLOCK_E_SCHEMA, 0, 0 },        /* invalid_schema_name */
     { "42501", DBLOCK_E_PERMISSION, 0, 0 },    /* insufficient_privilege */
-    { "25006", DBLOCK_E_READ_ONLY, 0, 0 },     /* read_only_sql_transaction */
+    { "25006", DBLOCK_E_READ_ONLY, 0, 1 },     /* read_only_sql_transaction: the wrong server */
     { "28", DBLOCK_E_LOGIN, 0, 1 },            /* invalid authorization */
     { "3D000", DBLOCK_E_LOGIN, 0, 1 },         /* no such database */
     { "08", DBLOCK_E_CONNECTION, 1, 1 },       /* connection exceptions, also a pooler's */

@@ -41,7 +41,7 @@ static int32_t judge_take(
         return DBLOCK_ANSWER_SESSION;
     if (is_held)
         return DBLOCK_ANSWER_BUSY;
-    if (PQgetisnull(result, 0, TAKE_GATE) || now_us > take->not_after_us)
+    if (now_us > take->not_after_us)
         return DBLOCK_ANSWER_LATE;
     if (pgsql_get_bool(result, 0, TAKE_GATE) && !pgsql_get_bool(result, 0, TAKE_FREE_ROW) &&
         !PQgetisnull(result, 0, TAKE_ROW))
@@ -92,8 +92,11 @@ dblock_status pgsql_hold_take(const struct pgsql_hold *hold, struct dblock_conne
     struct pgsql_message message;
     dblock_status status;
 
+    pgsql_message_init(
+        &message, connection, call, hold->take_action, take->subject.name, PGSQL_WRITES);
     parameters.n = 0;
     pgsql_put_name(&parameters, &take->subject);
+    pgsql_message_add_quiet(&message, hold->gate, &parameters);
     pgsql_put_id(&parameters, take->session);
     pgsql_put_id(&parameters, take->owner);
     pgsql_put_duration(&parameters, take->ttl_us);
@@ -101,8 +104,6 @@ dblock_status pgsql_hold_take(const struct pgsql_hold *hold, struct dblock_conne
     pgsql_put_text(&parameters, take->label);
     pgsql_put_text(&parameters, target->host);
     pgsql_put_int64(&parameters, target->pid);
-    pgsql_message_init(
-        &message, connection, call, hold->take_action, take->subject.name, PGSQL_WRITES);
     pgsql_message_add(&message, hold->take, &parameters);
     status = pgsql_message_run(&message, reterr);
     if (status == DBLOCK_OK)

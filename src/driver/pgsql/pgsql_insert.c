@@ -5,19 +5,17 @@
 
 const struct pgsql_hold pgsql_hold_insert = {
     .strategy = DBLOCK_INSERT,
-    .word = "insert",
+    .gate = STATEMENT_INSERT_GATE,
     .take = STATEMENT_INSERT_TAKE,
     .drop = STATEMENT_INSERT_DROP,
     .extend = STATEMENT_INSERT_EXTEND,
     .look = STATEMENT_INSERT_LOOK,
     .end = STATEMENT_INSERT_END,
-    .list = STATEMENT_INSERT_LIST,
     .take_action = "take insert",
     .drop_action = "release insert",
     .extend_action = "extend insert",
     .look_action = "look at insert",
     .end_action = "break insert",
-    .list_action = "list insert",
 };
 
 dblock_status pgsql_insert_take(struct dblock_connection *connection,

@@ -5,19 +5,17 @@
 
 const struct pgsql_hold pgsql_hold_lease = {
     .strategy = DBLOCK_LEASE,
-    .word = "lease",
+    .gate = STATEMENT_LEASE_GATE,
     .take = STATEMENT_LEASE_TAKE,
     .drop = STATEMENT_LEASE_DROP,
     .extend = STATEMENT_LEASE_EXTEND,
     .look = STATEMENT_LEASE_LOOK,
     .end = STATEMENT_LEASE_END,
-    .list = STATEMENT_LEASE_LIST,
     .take_action = "take lease",
     .drop_action = "release lease",
     .extend_action = "extend lease",
     .look_action = "look at lease",
     .end_action = "break lease",
-    .list_action = "list lease",
 };
 
 dblock_status pgsql_lease_take(struct dblock_connection *connection,

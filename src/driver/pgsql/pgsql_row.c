@@ -42,7 +42,7 @@ static dblock_status roll_back(struct dblock_connection *connection,
         return DBLOCK_OK;
     pgsql_message_init(
         &message, connection, call, "give up row", name, PGSQL_READS | PGSQL_OWN_BOUNDS);
-    pgsql_message_add_bound(&message, STATEMENT_ROLLBACK);
+    pgsql_message_add_quiet(&message, STATEMENT_ROLLBACK, NULL);
     status = pgsql_message_run(&message, reterr);
     return pgsql_message_fini(&message, status, &unused);
 }
@@ -61,7 +61,7 @@ static dblock_status attempt(struct dblock_connection *connection, const struct 
     pgsql_message_init(&message, connection, call, "take row", subject->name,
         PGSQL_READS | PGSQL_OWN_BOUNDS | (slice_us > 0 ? PGSQL_WAITS : 0));
     if (PQtransactionStatus(connection->pg) != PQTRANS_IDLE)
-        pgsql_message_add_bound(&message, STATEMENT_ROLLBACK);
+        pgsql_message_add_quiet(&message, STATEMENT_ROLLBACK, NULL);
     pgsql_message_add_begin(&message);
     parameters.n = 0;
     pgsql_put_name(&parameters, subject);
@@ -69,7 +69,7 @@ static dblock_status attempt(struct dblock_connection *connection, const struct 
         (void)snprintf(slice, sizeof slice, "%llu", (unsigned long long)(slice_us / 1000 + 1));
         pgsql_put_text(&parameters, slice);
         pgsql_message_add(&message, STATEMENT_ROW_ARM, &parameters);
-        pgsql_message_add_bound(&message, STATEMENT_ROW_WAIT);
+        pgsql_message_add_quiet(&message, STATEMENT_ROW_WAIT, NULL);
         parameters.n = 1;
     }
     pgsql_message_add(&message, STATEMENT_ROW_TAKE, &parameters);
@@ -169,7 +169,7 @@ dblock_status pgsql_row_holder(struct dblock_connection *connection,
     pgsql_message_init(&message, connection, call, "look at row", subject->name,
         PGSQL_READS | PGSQL_OWN_BOUNDS);
     if (PQtransactionStatus(connection->pg) != PQTRANS_IDLE)
-        pgsql_message_add_bound(&message, STATEMENT_ROLLBACK);
+        pgsql_message_add_quiet(&message, STATEMENT_ROLLBACK, NULL);
     pgsql_message_add(&message, STATEMENT_ROW_HOLDER, &parameters);
     status = pgsql_message_run(&message, reterr);
     if (status == DBLOCK_OK) {
@@ -197,11 +197,13 @@ dblock_status pgsql_row_drop(struct dblock_connection *connection,
     /* COMMIT answers with ROLLBACK if the transaction had failed: then it is no answer of ours */
     pgsql_message_init(&message, connection, call, "release row", subject->name,
         PGSQL_READS | PGSQL_OWN_BOUNDS);
-    pgsql_message_add_bound(&message, STATEMENT_COMMIT);
+    pgsql_message_add_quiet(&message, STATEMENT_COMMIT, NULL);
     status = pgsql_message_run(&message, reterr);
     connection->is_holding = 0;
     if (status == DBLOCK_OK)
         answer->outcome = DBLOCK_ANSWER_YES;
+    else if (message.is_refused)
+        status = DBLOCK_OK; /* the session had ended before this came */
     return pgsql_message_fini(&message, status, answer);
 }
 

@@ -70,6 +70,7 @@ void pgsql_message_init(struct pgsql_message *message, struct dblock_connection 
     message->flags = flags;
     message->is_bounded = 0;
     message->is_cancelled = 0;
+    message->is_refused = 0;
     message->n_entries = 0;
     message->n_results = 0;
     if (connection->is_pooled && !connection->is_holding && !(flags & PGSQL_OWN_BOUNDS)) {
@@ -84,9 +85,10 @@ void pgsql_message_add(struct pgsql_message *message, enum pgsql_statement state
     send_statement(message, statement, parameters, 1);
 }
 
-void pgsql_message_add_bound(struct pgsql_message *message, enum pgsql_statement statement)
+void pgsql_message_add_quiet(struct pgsql_message *message, enum pgsql_statement statement,
+    const struct pgsql_parameters *parameters)
 {
-    send_statement(message, statement, NULL, 0);
+    send_statement(message, statement, parameters, 0);
 }
 
 void pgsql_message_add_begin(struct pgsql_message *message)
@@ -272,6 +274,8 @@ dblock_status pgsql_message_run(struct pgsql_message *message, struct dblock_err
         read_answers(message, &reading);
     connection->is_busy = !reading.is_synced;
     status = judge(message, &reading, sent, reterr);
+    message->is_refused = reading.error != NULL && reading.n_succeeded == 0 &&
+        PQresultErrorField(reading.error, PG_DIAG_SQLSTATE) != NULL;
     PQclear(reading.error);
     return status;
 }

@@ -42,6 +42,7 @@ struct pgsql_message {
     int flags;
     int is_bounded;   /* wrapped in a transaction here */
     int is_cancelled; /* a cancel request was sent; the results are there all the same */
+    int is_refused;   /* the failure is an answer of the server, in place of the first result */
     int n_entries;
     int n_results;
     PGresult *results[PGSQL_RESULTS_MAX]; /* of what was added with pgsql_message_add() */
@@ -55,8 +56,9 @@ void pgsql_message_add(struct pgsql_message *message, enum pgsql_statement state
     const struct pgsql_parameters *parameters);
 /* BEGIN, with the settings that a pooled connection needs; their results are not kept. */
 void pgsql_message_add_begin(struct pgsql_message *message);
-/* Without a result to keep. */
-void pgsql_message_add_bound(struct pgsql_message *message, enum pgsql_statement statement);
+/* The same, without a result to keep. */
+void pgsql_message_add_quiet(struct pgsql_message *message, enum pgsql_statement statement,
+    const struct pgsql_parameters *parameters);
 /* DBLOCK_OK: all statements succeeded, and their transaction is committed (unless the caller keeps
  * it open). PGSQL_CONFLICT, or a failure: no effect, or E_UNCERTAIN. */
 dblock_status pgsql_message_run(struct pgsql_message *message, struct dblock_error *reterr);

@@ -93,10 +93,8 @@ dblock_status pgsql_observe_purge(struct dblock_connection *connection, const st
 /* Lease and insert: the same statements on two tables. */
 struct pgsql_hold {
     int32_t strategy;
-    const char *word; /* "lease" */
-    enum pgsql_statement take, drop, extend, look, end, list;
-    const char *take_action, *drop_action, *extend_action, *look_action, *end_action,
-        *list_action; /* "take lease" */
+    enum pgsql_statement gate, take, drop, extend, look, end;
+    const char *take_action, *drop_action, *extend_action, *look_action, *end_action; /* "take lease" */
 };
 
 extern const struct pgsql_hold pgsql_hold_lease;

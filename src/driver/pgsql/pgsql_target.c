@@ -102,6 +102,24 @@ static const char *find_option(const PQconninfoOption *options, const char *keyw
     return NULL;
 }
 
+/* libpq would find out when it connects. */
+static int are_ports(const char *text)
+{
+    for (; text != NULL; text += *text == ',') {
+        char *end = NULL;
+        long port = strtol(text, &end, 10);
+
+        if (end != text && (port < 1 || port > 65535))
+            return 0;
+        if (*end != 0 && *end != ',')
+            return 0;
+        text = end;
+        if (*text == 0)
+            break;
+    }
+    return 1;
+}
+
 static int add_option(struct dblock_target *target, size_t *n, const char *keyword,
     const char *value)
 {
@@ -217,6 +235,11 @@ dblock_status pgsql_target_open(const struct dblock_target_config *config,
         status = dblock_error_set(reterr, DBLOCK_E_ARGUMENT,
             "it looks like postgresql://USER@HOST:PORT/DATABASE", "not a PostgreSQL URL: %s",
             reason);
+        goto done;
+    }
+    if (options != NULL && !are_ports(find_option(options, "port"))) {
+        status = dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL,
+            "not a PostgreSQL URL: the port is not a number from 1 to 65535");
         goto done;
     }
     target = calloc(1, sizeof *target);

@@ -3,6 +3,22 @@
 -- release. What holds for every statement is said in connection.sql and session.sql,
 -- and what is in force in lease.sql, with the same statements for its table.
 
+-- name: insert_gate
+-- in: as lease_gate
+-- out: as lease_gate
+-- As lease_gate, on its table. The gates are the same: of two that take one name under
+-- both strategies at the same instant one is told AGAIN, and gets it the next time.
+SELECT pg_catalog.set_config('dblock.gate', CASE WHEN pg_catalog.pg_try_advisory_xact_lock(
+    pg_catalog.hashtextextended(pg_catalog.encode($1, 'hex') COLLATE "C", 7201)) THEN 'mine' END,
+    true)
+WHERE NOT EXISTS (
+    SELECT 1
+    FROM dblock_schema.dblock_insert AS l
+        LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
+    WHERE l.name = $1
+        AND CASE WHEN l.session IS NULL THEN l.expires_at ELSE s.expires_at END
+            > pg_catalog.clock_timestamp());
+
 -- name: insert_take
 -- in: as lease_take
 -- out: as lease_take
@@ -26,11 +42,10 @@ WITH me AS MATERIALIZED (
         LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
     WHERE l.name = $1
 ), gate AS MATERIALIZED (
-    SELECT pg_catalog.pg_try_advisory_xact_lock(
-        pg_catalog.hashtextextended(pg_catalog.encode($1, 'hex') COLLATE "C", 7201)) AS is_mine
-    WHERE pg_catalog.clock_timestamp() <= $5
+    SELECT pg_catalog.current_setting('dblock.gate', true) = 'mine'
+        AND pg_catalog.clock_timestamp() <= $5
         AND ($2 IS NULL OR EXISTS (SELECT 1 FROM me))
-        AND NOT EXISTS (SELECT 1 FROM seen WHERE seen.is_in_force)
+        AND NOT EXISTS (SELECT 1 FROM seen WHERE seen.is_in_force) AS is_mine
 ), free_row AS MATERIALIZED (
     SELECT 1 AS one
     FROM dblock_schema.dblock_insert AS l

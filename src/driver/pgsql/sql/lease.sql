@@ -7,27 +7,44 @@
 -- none and has not expired itself. A row that names a session is free for a taker only
 -- once the session's row is gone; a timed one from its expires_at on.
 --
--- The gate of a name is an advisory lock, held to the end of the transaction that
--- wants to take the name, and only ever tried for. (Not a published advisory id: those
--- are hashed otherwise.)
+-- Two statements, sent in one message and so one transaction, take a name: lease_gate
+-- and lease_take. The gate of a name is an advisory lock, held to the end of the
+-- transaction that wants to take it, and only ever tried for. (Not a published advisory
+-- id: those are hashed otherwise.)
+
+-- name: lease_gate
+-- in: $1 name (bytea)
+-- out: a setting, for the rest of this transaction: is the gate mine?
+-- Busy: a grant in force is seen. Nothing is tried for, written or waited for.
+-- Two takers of a free name: one gets the gate, the other goes away with nothing at once,
+-- also while the first has not committed yet.
+-- A statement of its own, because the snapshot of the next one must be newer than the
+-- gate: one that got the gate just after another's commit would otherwise still see the
+-- name free, and lock the row of the new grant for a moment, in the way of its owner.
+SELECT pg_catalog.set_config('dblock.gate', CASE WHEN pg_catalog.pg_try_advisory_xact_lock(
+    pg_catalog.hashtextextended(pg_catalog.encode($1, 'hex') COLLATE "C", 7201)) THEN 'mine' END,
+    true)
+WHERE NOT EXISTS (
+    SELECT 1
+    FROM dblock_schema.dblock_lease AS l
+        LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
+    WHERE l.name = $1
+        AND CASE WHEN l.session IS NULL THEN l.expires_at ELSE s.expires_at END
+            > pg_catalog.clock_timestamp());
 
 -- name: lease_take
 -- in: $1 name (bytea), $2 my session (bytea) or NULL: timed, $3 owner (bytea),
 --   $4 ttl (interval; timed), $5 not_after (us since 2000), $6 label, $7 host, $8 pid
--- out: one row: clock, my session's expires_at (NULL: over), was the gate free (NULL:
---   not tried), was the row free of locks, token (NULL: not taken), expires_at, is
---   somebody else's grant in force (NULL: no row), and that row: name, session, owner,
---   token, since, expires_at, label, host, pid, its session's expires_at
--- One statement, so one snapshot; everything below is about what changes after it.
+-- out: one row: clock, my session's expires_at (NULL: over), may I take it, was its row
+--   free of locks, token (NULL: not taken), expires_at, is somebody else's grant in force
+--   (NULL: no row), and that row: name, session, owner, token, since, expires_at, label,
+--   host, pid, its session's expires_at
+-- One statement, so one snapshot, newer than the gate: while it is mine nobody else takes
+-- the name, so what is seen changes only by its being given back. Without the gate this
+-- tells who holds it, and does nothing.
 --
--- Busy: `seen` is in force. Nothing is tried for, written or waited for, and the
--- holder is told from the same snapshot.
---
--- Two takers of a free name: one gets the gate, the other gives up at once (AGAIN), also
--- if the first has not committed yet. One that gets the gate just after the first one's
--- commit has an old snapshot, in which the name is free: the row it meets is the new
--- one, as ON CONFLICT evaluates its WHERE on the newest row, and that is in force: no
--- row (AGAIN).
+-- Busy: `seen` is in force. Nothing is written or waited for, and the holder is told from
+-- the same snapshot.
 --
 -- Ended: `seen` names a session that is over. `ended` deletes it unless a heartbeat
 -- came first (session.sql). Two that end one session from two of its names: the second
@@ -42,9 +59,12 @@
 -- If a purge removed the row after the snapshot, free_row is empty too, and the next
 -- attempt makes a new row.
 --
--- Waits: for the row of an expired session that somebody else is just ending; and if a
--- row came and is being deleted since the snapshot, for that. Both are single
--- statements in autocommit. lock_timeout ends it at the latest (55P03: AGAIN).
+-- ON CONFLICT judges the newest row once more, with the clock of that moment. With the
+-- gate it finds what was seen; without (a hand that writes these tables) it is what keeps
+-- two grants from overlapping.
+--
+-- Waits: for the row of an expired session that somebody else is just ending, a single
+-- statement in autocommit. lock_timeout ends it at the latest (55P03: AGAIN).
 --
 -- Late: not_after is compared before, and again on the row that is updated, after the
 -- wait. A caller that has given up gets nothing.
@@ -77,11 +97,10 @@ WITH me AS MATERIALIZED (
         LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
     WHERE l.name = $1
 ), gate AS MATERIALIZED (
-    SELECT pg_catalog.pg_try_advisory_xact_lock(
-        pg_catalog.hashtextextended(pg_catalog.encode($1, 'hex') COLLATE "C", 7201)) AS is_mine
-    WHERE pg_catalog.clock_timestamp() <= $5
+    SELECT pg_catalog.current_setting('dblock.gate', true) = 'mine'
+        AND pg_catalog.clock_timestamp() <= $5
         AND ($2 IS NULL OR EXISTS (SELECT 1 FROM me))
-        AND NOT EXISTS (SELECT 1 FROM seen WHERE seen.is_in_force)
+        AND NOT EXISTS (SELECT 1 FROM seen WHERE seen.is_in_force) AS is_mine
 ), free_row AS MATERIALIZED (
     SELECT 1 AS one
     FROM dblock_schema.dblock_lease AS l
