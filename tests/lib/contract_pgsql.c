@@ -114,7 +114,7 @@ static void make_urls(void)
     (void)snprintf(urls[CONTRACT_URL_SILENT], sizeof urls[0],
         "postgresql://someone:" SECRET "@127.0.0.1:%d/nowhere", contract_silent_port());
     (void)snprintf(urls[CONTRACT_URL_MALFORMED], sizeof urls[0],
-        "postgresql://someone:" SECRET "@127.0.0.1:port/nowhere");
+        "postgresql://someone:" SECRET "@127.0.0.1/nowhere?nonsense=1");
 }
 
 static const char *start(void)
