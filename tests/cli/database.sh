@@ -51,19 +51,28 @@ unlike "$err" secretword 'the password is not'
 echo 'postgresql://127.0.0.1:1/d?password=secretword' > "$folder/open"
 exits 78 'the same as an option of the URL' "$DBLOCK" run -d "@$folder/open" x true
 
-# local
+# local; root's own would be a file of this machine, so as another user then
 rm -r "$folder/.config"
+as_user=
 if [ "$(id -u)" = 0 ]; then
-    # root's own would be a file of the machine
-    echo '# SKIP local is tried by other users than root only'
+    as_user='setpriv --reuid=65534 --regid=65534 --clear-groups'
+    chmod 711 "$folder"
+fi
+mkdir "$folder/user"
+[ -z "$as_user" ] || chown 65534:65534 "$folder/user"
+# shellcheck disable=SC2086 # several words are meant
+if ! $as_user "$DBLOCK" -V > /dev/null 2>&1; then
+    echo '# SKIP local: no other user than root can run the command here'
 else
-    exits 0 'local' "$DBLOCK" run -d local x true
-    check 'is below the home folder' exists "$folder/.local/state/dblock/local.db"
-    is "$(stat -c %a "$folder/.local/state/dblock")" 700 'in a folder of the user alone'
-    XDG_STATE_HOME=$folder/state exits 0 'local with XDG_STATE_HOME' "$DBLOCK" run -d local x true
-    check 'is below that' exists "$folder/state/dblock/local.db"
-    is "$(DBLOCK_URL=local "$DBLOCK" run x -- "$DBLOCK" show -d local x | grep -c lease)" 1 \
-        'local in the environment'
+    HOME=$folder/user exits 0 'local' $as_user "$DBLOCK" run -d local x true
+    check 'is below the home folder' exists "$folder/user/.local/state/dblock/local.db"
+    is "$(stat -c %a "$folder/user/.local/state/dblock")" 700 'in a folder of the user alone'
+    HOME=$folder/user XDG_STATE_HOME=$folder/user/state exits 0 'local with XDG_STATE_HOME' \
+        $as_user "$DBLOCK" run -d local x true
+    check 'is below that' exists "$folder/user/state/dblock/local.db"
+    is "$(HOME=$folder/user DBLOCK_URL=local $as_user "$DBLOCK" run x -- \
+        "$DBLOCK" show -d local x | grep -c lease)" 1 'local in the environment'
+    HOME='' exits 78 'local without a home folder' $as_user "$DBLOCK" run -d local x true
 fi
 
 # What COMMAND sees.
