@@ -88,7 +88,8 @@ struct scene_plan { /* chosen by the seed */
     uint64_t slow_us;        /* one way, sometimes: at most */
     uint64_t stuck_us;       /* in the server, sometimes: at most */
     uint64_t fault_every_us; /* on average */
-    unsigned n_lost, n_answers_lost, n_slow, n_stuck, n_cut, n_conflicts; /* of a thousand messages */
+    /* of a thousand messages */
+    unsigned n_lost, n_answers_lost, n_slow, n_stuck, n_cut, n_conflicts;
 };
 
 enum scene_request_kind {

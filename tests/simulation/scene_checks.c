@@ -141,9 +141,12 @@ void scene_check_freed(struct scene *scene, unsigned client, unsigned life)
     for (slot = 0; slot < 2; ++slot)
         for (name = 0; name < SCENE_NAMES_MAX; ++name) {
             uint32_t index = scene->holder[slot][name];
-            const struct scene_attempt *attempt = &scene->attempts[index];
+            const struct scene_attempt *attempt;
 
-            if (index == SCENE_NOBODY || attempt->client != client || attempt->life != life ||
+            if (index == SCENE_NOBODY)
+                continue;
+            attempt = &scene->attempts[index];
+            if (attempt->client != client || attempt->life != life ||
                 !scene_is_in_force(scene, attempt))
                 continue;
             if (scene->server_offset_us >= basis_of(scene, attempt).offset_us)
@@ -176,10 +179,12 @@ static void judge_rest(struct scene *scene)
     for (slot = 0; slot < 2; ++slot)
         for (name = 0; name < SCENE_NAMES_MAX; ++name) {
             uint32_t index = scene->holder[slot][name];
-            const struct scene_attempt *attempt = &scene->attempts[index];
+            const struct scene_attempt *attempt;
 
-            if (index != SCENE_NOBODY && scene_is_in_force(scene, attempt) &&
-                attempt->state != SCENE_HELD)
+            if (index == SCENE_NOBODY)
+                continue;
+            attempt = &scene->attempts[index];
+            if (scene_is_in_force(scene, attempt) && attempt->state != SCENE_HELD)
                 scene_violate(scene, "\"%s\" stays taken by attempt %u of client %u, which does "
                     "not know of it (state %d)", scene_name(name), (unsigned)index,
                     attempt->client, (int)attempt->state);
@@ -195,8 +200,9 @@ int scene_check_calm(struct scene *scene)
     /* What is taken when the faults end is over: the longest pause of a client, then the longest
      * extend, on a clock that was set back; what is under way has come or been given up; what has
      * come too late has been read back, by SCENE_READ_EVERY heartbeats a third of a ttl apart. */
-    uint64_t leftovers_us = 4 * ttls_us + (SCENE_READ_EVERY / 3 + 1) * ttls_us + (uint64_t)(back_us > 0 ? back_us : 0) + plan->slow_us +
-        plan->stuck_us + 12 * plan->io_us + 1000000;
+    uint64_t leftovers_us = 4 * ttls_us + (SCENE_READ_EVERY / 3 + 1) * ttls_us +
+        (uint64_t)(back_us > 0 ? back_us : 0) + plan->slow_us + plan->stuck_us +
+        12 * plan->io_us + 1000000;
     /* Then one waiter after the other: it sees within 0.2 s that the name is free, and holds. */
     uint64_t served_us = leftovers_us + n_tasks * (plan->hold_us * 12 / 10 + 250000);
 

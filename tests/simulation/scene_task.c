@@ -191,9 +191,11 @@ static void hold_on(struct scene *scene, unsigned client, unsigned index)
         return;
     }
     task->doing = SCENE_HOLDING;
-    scene_set_timer(scene, client, index,
-        task->is_anchor ? now_us + scene->plan.ttl_us[0]
-                        : now_us + 1 + scene_below(scene, dblk_until(now_us, task->hold_until_us) + 1));
+    if (task->is_anchor)
+        scene_set_timer(scene, client, index, now_us + scene->plan.ttl_us[0]);
+    else
+        scene_set_timer(scene, client, index,
+            now_us + 1 + scene_below(scene, dblk_until(now_us, task->hold_until_us) + 1));
 }
 
 void scene_task_result(struct scene *scene, unsigned client, unsigned index,
