@@ -40,10 +40,10 @@
 #define N_GRANTS_MAX 2000000
 
 struct grant_log {
-    uint64_t begin_us, end_us;
-    int64_t token;
-    int32_t name;
-    int32_t worker;
+    volatile uint64_t begin_us, end_us; /* volatile: written in the order that the code says, as */
+    volatile int64_t token;             /* the writer may be killed between any two */
+    volatile int32_t name;
+    volatile int32_t worker;
 };
 
 static struct shared {
@@ -282,9 +282,7 @@ static void fight_once(struct client *client)
     grant->worker = worker->number;
     grant->end_us = end_us < UINT64_MAX ? end_us : now_us; /* unknown if we are killed now */
     /* killed on the way: without a beginning it sorts first, without a token it is not compared */
-    atomic_thread_fence(memory_order_seq_cst);
     grant->begin_us = now_us;
-    atomic_thread_fence(memory_order_seq_cst);
     grant->token = fixture.answer.token;
     client->grant = grant;
     if (!is_recorded(worker->strategy))
@@ -395,6 +393,7 @@ static void hammer(const char *what, int strategy, int n_workers, int n_names, i
     struct worker workers[N_CROWD];
     int i;
 
+    memset(shared->grants, 0, atomic_load(&shared->n_grants) * sizeof shared->grants[0]);
     memset(shared, 0, offsetof(struct shared, grants));
     atomic_store(&shared->stop_us, dblock_clock_us() + duration_us);
     for (i = 0; i < n_workers; ++i) {
