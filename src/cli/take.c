@@ -52,14 +52,18 @@ static bool is_own_parent(const struct take *take)
            strcmp(take->holder.owner, getenv("DBLOCK_OWNER")) == 0;
 }
 
-static void note_waiting(const struct take *take)
+/* After the first look: what the waiting is for. */
+static void note_waiting(const struct take *take, dblock_status status)
 {
     char name[ESCAPED_SIZE(DBLOCK_NAME_MAX)];
     char holder[GRANT_SENTENCE_SIZE];
 
-    message_note("\"%s\" is held by %s; waiting",
-        text_escape(take->arguments->operand, name, sizeof name),
-        grant_sentence(&take->holder, holder));
+    if (status == DBLOCK_BUSY)
+        message_note("\"%s\" is held by %s; waiting",
+            text_escape(take->arguments->operand, name, sizeof name),
+            grant_sentence(&take->holder, holder));
+    else
+        message_note("%s; trying again", take->error.message);
 }
 
 dblock_status take_lock(struct take *take)
@@ -75,9 +79,10 @@ dblock_status take_lock(struct take *take)
         status = dblock_acquire(
             take->client, arguments->operand, &take->options, &take->lock, &take->error);
         take->is_held_by_parent = status == DBLOCK_BUSY && is_own_parent(take);
-        if (status != DBLOCK_BUSY || take->is_held_by_parent)
+        /* A look outlives no outage; the wait does. */
+        if ((status != DBLOCK_BUSY && status != DBLOCK_E_CONNECTION) || take->is_held_by_parent)
             goto done;
-        note_waiting(take);
+        note_waiting(take, status);
         if (wait_ms != DBLOCK_FOREVER) {
             uint64_t spent_ms = clock_ms() - began_ms;
 

@@ -115,6 +115,13 @@ for scheme in postgresql mysql; do
     like "$err" '127.0.0.1' 'is named'
     like "$err" 'not run' 'and what that means'
     check 'COMMAND does not run' [ ! -e "$folder/ran" ]
+    for options in '' -v; do
+        before=$(date +%s%N)
+        # shellcheck disable=SC2086 # nothing, or a word
+        exits 69 "$scheme: -w $options" "$DBLOCK" run $options -w 0.5 x true
+        check "$scheme: -w $options outlives an outage" \
+            [ $((($(date +%s%N) - before) / 1000000)) -ge 500 ]
+    done
 done
 
 # The line of a crontab: nothing but HOME, LOGNAME, SHELL and PATH from outside.
