@@ -174,7 +174,7 @@ static void judge_renewal(
 
     if (session->state != SCENE_SESSION_ALIVE)
         return;
-    if (status != DBLOCK_OK) {
+    if (status != DBLOCK_OK || request->answer.outcome == DBLOCK_ANSWER_AGAIN) {
         if (dblk_heartbeat_failed(&session->beat, now_us, scene_random(scene)) == DBLK_BEAT_LOST)
             scene_session_lose(scene, keeper->session, "lost: no heartbeat got through");
         return;
@@ -200,13 +200,15 @@ static void judge_renewal(
     scene_check_belief(scene);
 }
 
-static void judge_end(struct scene *scene, unsigned client, dblock_status status)
+static void judge_end(
+    struct scene *scene, unsigned client, dblock_status status, const struct scene_request *request)
 {
     struct scene_keeper *keeper = keeper_of(scene, client);
     struct scene_session *session = &scene->sessions[keeper->session];
     uint64_t now_us = scene_local_us(scene, client);
 
-    if (status != DBLOCK_OK && now_us < session->give_up_us) {
+    if ((status != DBLOCK_OK || request->answer.outcome == DBLOCK_ANSWER_AGAIN) &&
+        now_us < session->give_up_us) {
         session->retry_us = now_us + 500000;
         return;
     }
@@ -236,8 +238,6 @@ static void judge_reading(struct scene *scene, unsigned index, const struct scen
     struct scene_keeper *keeper = &client->keeper;
     unsigned i;
 
-    keeper->is_open = 0;
-    keeper->n_surplus = 0;
     for (i = 0; i < request->n_held; ++i) {
         struct scene_attempt *attempt = &scene->attempts[request->held[i]];
 
@@ -295,24 +295,28 @@ void scene_keeper_result(struct scene *scene, unsigned client, dblock_status sta
 {
     struct scene_keeper *keeper = keeper_of(scene, client);
     enum scene_work work = keeper->work;
+    /* "again" tells nothing: neither what is held nor that something was given back */
+    int is_answered = status == DBLOCK_OK &&
+        (request->answer.outcome == DBLOCK_ANSWER_YES ||
+            request->answer.outcome == DBLOCK_ANSWER_NO);
 
     keeper->work = SCENE_WORK_NONE;
     if (work == SCENE_WORK_RENEW) {
         judge_renewal(scene, client, status, request);
     } else if (work == SCENE_WORK_END) {
-        judge_end(scene, client, status);
+        judge_end(scene, client, status, request);
     } else if (work == SCENE_WORK_ORPHAN) {
         judge_orphan(scene, client, status, request);
     } else { /* READ, and the SWEEP that follows it */
-        if (work == SCENE_WORK_READ && status == DBLOCK_OK)
+        keeper->is_open = work == SCENE_WORK_SWEEP && keeper->is_open;
+        if (work == SCENE_WORK_READ)
+            keeper->n_surplus = 0;
+        if (work == SCENE_WORK_READ && is_answered)
             judge_reading(scene, client, request);
-        if (work == SCENE_WORK_SWEEP && (status != DBLOCK_OK ||
-                (request->answer.outcome != DBLOCK_ANSWER_YES &&
-                    request->answer.outcome != DBLOCK_ANSWER_NO)))
-            keeper->is_open = 1;
-        if ((work == SCENE_WORK_SWEEP || status == DBLOCK_OK) && sweep(scene, client))
+        keeper->is_open |= !is_answered;
+        if (sweep(scene, client))
             return;
-        if (status != DBLOCK_OK || keeper->is_open)
+        if (keeper->is_open)
             read_again(scene, client);
     }
     scene_keeper_step(scene, client);

@@ -204,6 +204,10 @@ void scene_task_result(struct scene *scene, unsigned client, unsigned index,
     struct scene_task *task = task_of(scene, client, index);
     struct scene_attempt *attempt = &scene->attempts[task->attempt];
 
+    if (status == DBLOCK_OK && request->answer.outcome == DBLOCK_ANSWER_AGAIN) {
+        status = DBLOCK_E_DATABASE;
+        is_reused = 1; /* asked again, as over a connection that had gone stale */
+    }
     task->was_uncertain |= status == DBLOCK_E_UNCERTAIN;
     if (status != DBLOCK_OK && scene_local_us(scene, client) < task->short_limit_us &&
         task->n_tries < 4 && (is_reused || status == DBLOCK_E_UNCERTAIN)) {
