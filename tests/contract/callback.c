@@ -59,9 +59,15 @@ static void callback__may_call_any_functions_only(struct contract *contract)
     release(contract, take(contract, client, own_name(contract, "y")));
 }
 
+static int is_handed_over(void *context)
+{
+    return atomic_load(&((struct hearing *)context)->is_handed_over);
+}
+
 static void free_it(const struct dblock_event *event, struct hearing *hearing)
 {
     hearing->lock = NULL;
+    (void)test_until(is_handed_over, hearing, 5000);
     dblock_lock_free(event->lock);
 }
 
@@ -72,6 +78,7 @@ static void callback__may_free_its_own_lock(struct contract *contract)
 
     (void)take_hearing(contract, client, own_name(contract, "x"), &hearing);
     --contract->n_locks; /* freed there, not by us */
+    atomic_store(&hearing.is_handed_over, 1);
     assert_true(test_until(has_heard_lost, &hearing, TTL_MS + SLACK_MS));
     release(contract, take(contract, client, own_name(contract, "y")));
 }

@@ -20,6 +20,7 @@ struct hearing {
     void (*act)(const struct dblock_event *event, struct hearing *hearing);
     dblock_client *client;
     int n_wrong;
+    atomic_int is_handed_over; /* the lock is the callback's to free */
 };
 
 void hear(const struct dblock_event *event, void *hearing);
