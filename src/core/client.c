@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/channel.h"
@@ -57,30 +56,9 @@ int dblk_client_new_id(dblock_client *client, unsigned char id[DBLOCK_ID_SIZE])
 
 void dblk_client_wait(dblock_client *client, uint64_t until_us)
 {
-    /* in short steps: a close or a clock that jumped is seen soon, whoever forgot to signal */
-    uint64_t left_us = dblk_sooner(dblk_until(dblk_now_us(), until_us), 50000);
-    struct timespec end;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &end);
-    end.tv_nsec += (long)left_us * 1000;
-    if (end.tv_nsec >= 1000000000) {
-        end.tv_nsec -= 1000000000;
-        ++end.tv_sec;
-    }
-    (void)pthread_cond_timedwait(&client->changed, &client->mutex, &end);
-}
-
-static int init_condition(pthread_cond_t *condition)
-{
-    pthread_condattr_t attributes;
-    int fault = pthread_condattr_init(&attributes);
-
-    if (fault != 0)
-        return fault;
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    fault = pthread_cond_init(condition, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
-    return fault;
+    /* in short steps: a close, a canceller or a clock that jumped is seen soon */
+    dblk_wait_condition(
+        &client->changed, &client->mutex, dblk_sooner(until_us, dblk_now_us() + 50000));
 }
 
 static int open_descriptors(dblock_client *client)
@@ -199,9 +177,9 @@ dblock_status dblock_open(const dblock_driver *driver, const char *url,
     atomic_init(&client->n_refs, 1);
     (void)pthread_mutex_init(&client->mutex, NULL);
     (void)pthread_mutex_init(&client->control_use, NULL);
-    fault = init_condition(&client->changed);
+    fault = dblk_condition_init(&client->changed);
     if (fault == 0)
-        fault = init_condition(&client->keeper.work);
+        fault = dblk_condition_init(&client->keeper.work);
     if (fault == 0)
         fault = open_descriptors(client);
     if (fault != 0) {

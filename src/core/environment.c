@@ -36,6 +36,36 @@ static int wait_for_descriptors(struct pollfd *descriptors, nfds_t n_descriptors
     }
 }
 
+int dblk_condition_init(pthread_cond_t *condition)
+{
+    pthread_condattr_t attributes;
+    int fault = pthread_condattr_init(&attributes);
+
+    if (fault != 0)
+        return fault;
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    fault = pthread_cond_init(condition, &attributes);
+    (void)pthread_condattr_destroy(&attributes);
+    return fault;
+}
+
+static void wait_for_condition(
+    pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t until_us)
+{
+    /* A minute at most: the condition's clock stands still during suspend, ours does not. */
+    uint64_t left_us = dblk_sooner(dblk_until(read_clock(), until_us), 60u * 1000000u);
+    struct timespec end;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_sec += (time_t)(left_us / 1000000u);
+    end.tv_nsec += (long)(left_us % 1000000u) * 1000;
+    if (end.tv_nsec >= 1000000000) {
+        end.tv_nsec -= 1000000000;
+        ++end.tv_sec;
+    }
+    (void)pthread_cond_timedwait(condition, mutex, &end);
+}
+
 static int read_random(void *bytes, size_t size)
 {
     unsigned char *next = bytes;
@@ -66,6 +96,7 @@ static void release_memory(void *memory)
 const struct dblk_environment dblk_real_environment = {
     .now_us = read_clock,
     .wait = wait_for_descriptors,
+    .wait_condition = wait_for_condition,
     .random = read_random,
     .allocate = allocate_zeroed,
     .release = release_memory,
@@ -91,6 +122,11 @@ uint64_t dblk_now_us(void)
 int dblk_wait(struct pollfd *descriptors, nfds_t n_descriptors, uint64_t until_us)
 {
     return current->wait(descriptors, n_descriptors, until_us);
+}
+
+void dblk_wait_condition(pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t until_us)
+{
+    current->wait_condition(condition, mutex, until_us);
 }
 
 void *dblk_allocate(size_t size)

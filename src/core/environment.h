@@ -6,6 +6,7 @@
 #define DBLK_ENVIRONMENT_H
 
 #include <poll.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +16,9 @@ struct dblk_environment {
     uint64_t (*now_us)(void);
     /* poll(2) until `until_us`; goes on after EINTR. Above 0: descriptors are ready. */
     int (*wait)(struct pollfd *descriptors, nfds_t n_descriptors, uint64_t until_us);
+    /* A condition of the kind of dblk_condition_init(), until `until_us` at the latest. */
+    void (*wait_condition)(
+        pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t until_us);
     /* Unpredictable bytes; 0, or an errno. */
     int (*random)(void *bytes, size_t size);
     void *(*allocate)(size_t size); /* zeroed; NULL when there is none */
@@ -30,6 +34,8 @@ extern const struct dblk_environment dblk_real_environment;
 
 uint64_t dblk_now_us(void);
 int dblk_wait(struct pollfd *descriptors, nfds_t n_descriptors, uint64_t until_us);
+int dblk_condition_init(pthread_cond_t *condition); /* 0 or an errno */
+void dblk_wait_condition(pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t until_us);
 void *dblk_allocate(size_t size);
 void dblk_release(void *memory);
 uint64_t dblk_random_u64(void); /* for jitter; falls back to the clock */

@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/channel.h"
@@ -106,20 +105,8 @@ static void *run_clock(void *context)
 
 static void rest_work(dblock_client *client, uint64_t until_us)
 {
-    /* An hour at most: the condition's clock stands still during suspend, ours does not. */
-    uint64_t left_us =
-        dblk_sooner(dblk_until(dblk_now_us(), until_us), UINT64_C(3600) * 1000000);
-    struct timespec end;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &end);
-    end.tv_sec += (time_t)(left_us / 1000000);
-    end.tv_nsec += (long)(left_us % 1000000) * 1000;
-    if (end.tv_nsec >= 1000000000) {
-        end.tv_nsec -= 1000000000;
-        ++end.tv_sec;
-    }
     client->keeper.work_us = until_us;
-    (void)pthread_cond_timedwait(&client->keeper.work, &client->mutex, &end);
+    dblk_wait_condition(&client->keeper.work, &client->mutex, until_us);
     client->keeper.work_us = 0;
 }
 

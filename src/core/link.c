@@ -67,7 +67,7 @@ int dblk_link_is_quiet(const dblock_client *client, const struct dblk_link *link
 
     if (!client->driver->connection.is_alive(link->connection))
         return 0;
-    return descriptor.fd < 0 || poll(&descriptor, 1, 0) <= 0;
+    return descriptor.fd < 0 || dblk_wait(&descriptor, 1, 0) <= 0;
 }
 
 void dblk_link_saw_clock(dblock_client *client, struct dblk_link *link, uint64_t sent_us,
@@ -142,7 +142,7 @@ dblock_status dblk_link_lend(dblock_client *client, uint64_t deadline_us, int ca
         if (cancel_fd >= 0) {
             struct pollfd cancel = { cancel_fd, POLLIN, 0 };
 
-            if (poll(&cancel, 1, 0) > 0 && !atomic_load(&client->is_closing)) {
+            if (dblk_wait(&cancel, 1, 0) > 0 && !atomic_load(&client->is_closing)) {
                 dblk_unlock_client(client);
                 return DBLOCK_CANCELLED;
             }

@@ -52,7 +52,7 @@ int main(int argc, char **argv)
     struct dblock_error error;
     struct pollfd descriptor = { -1, POLLIN, 0 };
     dblock_client *client = NULL;
-    int n_rounds = argc > 2 ? atoi(argv[2]) : 1;
+    long n_rounds = argc > 2 ? strtol(argv[2], NULL, 10) : 1;
     int n_mine = 0;
     int i;
 

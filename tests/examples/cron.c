@@ -37,6 +37,7 @@ static int fail(const struct dblock_error *error)
 int main(int argc, char **argv)
 {
     struct dblock_options options = DBLOCK_OPTIONS_INIT;
+    struct sigaction action = { 0 };
     struct dblock_grant holder = DBLOCK_GRANT_INIT;
     struct dblock_error error;
     dblock_client *client = NULL;
@@ -46,7 +47,8 @@ int main(int argc, char **argv)
     status = dblock_canceller_new(&stop, &error);
     if (status != DBLOCK_OK)
         return fail(&error);
-    (void)signal(SIGTERM, on_term);
+    action.sa_handler = on_term;
+    (void)sigaction(SIGTERM, &action, NULL);
     status = dblock_open(dblock_sqlite_driver(), argc > 1 ? argv[1] : "", NULL, &client, &error);
     if (status != DBLOCK_OK)
         return fail(&error);
