@@ -38,18 +38,19 @@ void take_configure(const struct arguments *arguments, struct dblock_config *con
 }
 
 /* A command that runs under this very name, and asks for it again, would wait for
- * its own end. */
-static bool is_nested(const struct arguments *arguments)
+ * its own end. The owner of the outer grant; NULL if there is none. */
+static const char *outer_owner(const struct arguments *arguments)
 {
     const char *name = getenv("DBLOCK_NAME");
 
-    return name != NULL && strcmp(name, arguments->operand) == 0 && getenv("DBLOCK_OWNER") != NULL;
+    return name != NULL && strcmp(name, arguments->operand) == 0 ? getenv("DBLOCK_OWNER") : NULL;
 }
 
 static bool is_own_parent(const struct take *take)
 {
-    return is_nested(take->arguments) && take->holder.owner[0] != '\0' &&
-           strcmp(take->holder.owner, getenv("DBLOCK_OWNER")) == 0;
+    const char *owner = outer_owner(take->arguments);
+
+    return owner != NULL && owner[0] != '\0' && strcmp(take->holder.owner, owner) == 0;
 }
 
 /* After the first look: what the waiting is for. */
@@ -75,7 +76,7 @@ dblock_status take_lock(struct take *take)
 
     take->options.busy = &take->holder;
     take->options.wait_ms = 0;
-    if (wait_ms > 0 && (is_nested(arguments) || message_is_chatty())) {
+    if (wait_ms > 0 && (outer_owner(arguments) != NULL || message_is_chatty())) {
         status = dblock_acquire(
             take->client, arguments->operand, &take->options, &take->lock, &take->error);
         take->is_held_by_parent = status == DBLOCK_BUSY && is_own_parent(take);
