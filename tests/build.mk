@@ -96,7 +96,7 @@ endif
 # and its like (ci/services); a test that lacks its server is skipped aloud.
 chosen_tests = $(foreach suite,$(SUITES),$(filter-out %/simulate, \
     $(call programs_of,$(suite))) $(sort $(wildcard tests/$(suite)/*.sh)))
-test: all test-programs
+test: all $(foreach suite,$(SUITES),$(call programs_of,$(suite)))
 	@exec ci/test-run -j $(TEST_JOBS) $(if $(filter release,$(FLAVOUR)),,-n $(FLAVOUR)) $(BUILD) $(chosen_tests)
 
 .PHONY: list-tests
