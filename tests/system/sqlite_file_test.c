@@ -12,6 +12,7 @@
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -328,6 +329,24 @@ static void a_replaced_file__is_noticed(void **state)
     assert_int_equal(fixture.driver->connection.is_alive(connection), 0);
 }
 
+/* No descriptor left is not the fault of the file. */
+static void too_many_files__is_said(void **state)
+{
+    struct rlimit before, tight;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    tight = before;
+    tight.rlim_cur = 3;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &tight), 0);
+    assert_null(sqlite_fixture_connect(&fixture, DBLOCK_ROLE_SHORT));
+    assert_int_equal(fixture.status, DBLOCK_E_SYSTEM);
+    assert_null(sqlite_fixture_connect(&fixture, DBLOCK_ROLE_ROW));
+    assert_int_equal(fixture.status, DBLOCK_E_SYSTEM);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_non_null(sqlite_fixture_connect(&fixture, DBLOCK_ROLE_SHORT));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 #define TEST_WITHOUT_FILE(name)                                                                    \
     cmocka_unit_test_setup_teardown(name, set_up_without_file, tear_down)
@@ -347,6 +366,7 @@ int main(void)
         TEST(hard_links__are_refused),
         TEST(symbolic_links__lead_to_one_side_file),
         TEST(a_replaced_file__is_noticed),
+        TEST(too_many_files__is_said),
     };
 
     return cmocka_run_group_tests_name("sqlite_file", tests, NULL, NULL);

@@ -69,6 +69,20 @@ dblock_status sqlite_status_of(int code, const char *text)
     return code == SQLITE_ERROR && is_about_schema(text) ? DBLOCK_E_SCHEMA : DBLOCK_E_DATABASE;
 }
 
+/* "Unable to open" has causes that the file is not to blame for. */
+static dblock_status refine(
+    const struct dblock_connection *connection, int code, dblock_status status)
+{
+    int number;
+
+    if ((code & 0xFF) != SQLITE_CANTOPEN || connection->handle == NULL)
+        return status;
+    number = sqlite3_system_errno(connection->handle);
+    if (number == EMFILE || number == ENFILE)
+        return DBLOCK_E_SYSTEM;
+    return number == ENOENT ? DBLOCK_E_SCHEMA : status;
+}
+
 dblock_status sqlite_error(
     struct dblock_connection *connection, int code, struct dblock_error *reterr)
 {
@@ -81,8 +95,11 @@ dblock_status sqlite_error(
 
     if (status == SQLITE_STEP_AGAIN)
         return connection->is_cancelled ? DBLOCK_CANCELLED : SQLITE_STEP_AGAIN;
+    status = refine(connection, code, status);
     if (status == DBLOCK_E_SCHEMA)
         hint = SQLITE_HINT_INIT;
+    if (status == DBLOCK_E_SYSTEM)
+        hint = "raise the limit of open files (ulimit -n), or close some";
     if (connection->name != NULL)
         (void)dblock_error_set(reterr, status, hint, "cannot %s \"%s\" in %s: %s", action,
             connection->name, connection->path, text);
@@ -91,7 +108,7 @@ dblock_status sqlite_error(
             reterr, status, hint, "cannot %s %s: %s", action, connection->path, text);
     dblock_error_native(reterr, code, NULL,
         status == DBLOCK_E_CONNECTION || status == DBLOCK_E_UNCERTAIN ||
-            (entry != NULL && (entry->flags & IS_TRANSIENT) != 0));
+            status == DBLOCK_E_SYSTEM || (entry != NULL && (entry->flags & IS_TRANSIENT) != 0));
     if (entry != NULL && (entry->flags & IS_BROKEN) != 0)
         connection->is_broken = 1;
     return status;
