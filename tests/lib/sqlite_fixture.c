@@ -228,6 +228,41 @@ int sqlite_break(struct sqlite_fixture *fixture, struct dblock_connection *conne
                                  &subject, token, &fixture->answer, &fixture->error));
 }
 
+struct dblock_connection *sqlite_live_connect(struct sqlite_fixture *fixture, int strategy)
+{
+    return sqlite_fixture_connect(
+        fixture, strategy == DBLOCK_ROW ? DBLOCK_ROLE_ROW : DBLOCK_ROLE_ADVISORY);
+}
+
+const struct dblock_driver_session_lock *sqlite_live_steps(
+    const struct sqlite_fixture *fixture, int strategy)
+{
+    return strategy == DBLOCK_ROW ? &fixture->driver->row : &fixture->driver->advisory;
+}
+
+int sqlite_live_take(struct sqlite_fixture *fixture, struct dblock_connection *connection,
+    int strategy, const char *name, uint64_t wait_us)
+{
+    struct dblock_take take = sqlite_take_of(name, sqlite_id(name), NULL, 0);
+
+    take.wait_us = wait_us;
+    begin_step(fixture);
+    memset(&fixture->grant, 0, sizeof fixture->grant);
+    return end_step(fixture, sqlite_live_steps(fixture, strategy)
+                                 ->take(connection, &fixture->call, &take, &fixture->grant,
+                                     &fixture->answer, &fixture->error));
+}
+
+int sqlite_live_run(struct sqlite_fixture *fixture, sqlite_live_fn step,
+    struct dblock_connection *connection, const char *name)
+{
+    struct dblock_subject subject = sqlite_subject(name);
+
+    begin_step(fixture);
+    return end_step(
+        fixture, step(connection, &fixture->call, &subject, &fixture->answer, &fixture->error));
+}
+
 void sqlite_fixture_shift_clock(int64_t offset_us)
 {
     sqlite_clock_shift(offset_us);

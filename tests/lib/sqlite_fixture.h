@@ -65,6 +65,18 @@ int sqlite_look(struct sqlite_fixture *fixture, struct dblock_connection *connec
 int sqlite_break(struct sqlite_fixture *fixture, struct dblock_connection *connection, int strategy,
     const char *name, int64_t token);
 
+/* strategy: DBLOCK_ROW or DBLOCK_ADVISORY, here and below. */
+struct dblock_connection *sqlite_live_connect(struct sqlite_fixture *fixture, int strategy);
+const struct dblock_driver_session_lock *sqlite_live_steps(
+    const struct sqlite_fixture *fixture, int strategy);
+/* The owner id is made of the name. */
+int sqlite_live_take(struct sqlite_fixture *fixture, struct dblock_connection *connection,
+    int strategy, const char *name, uint64_t wait_us);
+typedef dblock_status (*sqlite_live_fn)(struct dblock_connection *, const struct dblock_call *,
+    const struct dblock_subject *, struct dblock_answer *, struct dblock_error *);
+int sqlite_live_run(struct sqlite_fixture *fixture, sqlite_live_fn step,
+    struct dblock_connection *connection, const char *name);
+
 /* The wall clock of this process as the driver sees it is off by so much. */
 void sqlite_fixture_shift_clock(int64_t offset_us);
 

@@ -31,7 +31,6 @@
 #include <sys/mman.h>
 #include <sys/types.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "test_wait.h"
@@ -71,13 +70,6 @@ static void note_failure(const char *step)
     atomic_fetch_add(&shared->n_failures, 1);
     (void)fprintf(stderr, "%s: outcome %d, status %d: %s\n", step, fixture.answer.outcome,
         fixture.status, fixture.error.message);
-}
-
-static void pass_us(unsigned int duration_us)
-{
-    struct timespec pause = { 0, (long)duration_us * 1000 };
-
-    (void)nanosleep(&pause, NULL);
 }
 
 /* A worker may be killed or stopped here. */
@@ -130,7 +122,7 @@ static void hold(struct worker *worker, struct belief *belief, int is_timed)
     while (beats-- > 0) {
         uint64_t sent_us;
 
-        pass_us(draw(25000));
+        test_pass_ms(draw(25));
         have_accident();
         if (is_timed)
             continue;
@@ -178,7 +170,7 @@ static int fight_once(struct worker *worker)
         break;
     case DBLOCK_ANSWER_BUSY:
         atomic_fetch_add(&shared->n_busy, 1);
-        pass_us(draw(20000));
+        test_pass_ms(draw(20));
         return 0;
     case DBLOCK_ANSWER_AGAIN:
         atomic_fetch_add(&shared->n_again, 1);
@@ -266,7 +258,7 @@ static int run_purger(void)
             return 1;
         }
         atomic_fetch_add(&shared->n_purged, (unsigned int)fixture.answer.n_rows);
-        pass_us(3000);
+        test_pass_ms(3);
     }
 }
 
@@ -358,7 +350,7 @@ static void conduct(unsigned int seconds)
             }
         }
         if (pid <= 0)
-            pass_us(1000);
+            test_pass_ms(1);
     }
     for (i = 0; i <= N_WORKERS; ++i)
         (void)kill(pids[i], SIGKILL);

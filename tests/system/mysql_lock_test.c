@@ -14,7 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "driver/mysql/mysql_connection.h"
 #include "test_wait.h"
 
 #define SECOND 1000000u
@@ -135,7 +134,7 @@ static void row__excludes_by_an_open_transaction(void **state)
     assert_int_equal(take(DBLOCK_ROW, rows[1], "row", 0), BUSY);
     assert_string_equal(fixture.grant.name, "row");
     assert_true(fixture.answer.remaining_us == DBLOCK_NO_END);
-    assert_false(mysql_is_in_transaction(rows[1])); /* nothing is left open */
+    assert_false(mysql_fixture_is_in_transaction(rows[1])); /* nothing is left open */
     assert_int_equal(prove(DBLOCK_ROW, rows[1], "row"), NO);
     /* seeding waits for nobody, also from a row connection */
     assert_int_equal(seed(shorter, "row"), YES);
@@ -294,7 +293,7 @@ static void row__ends_with_its_connection(void **state)
     (void)state;
     assert_int_equal(seed(shorter, "killed"), YES);
     assert_int_equal(take(DBLOCK_ROW, rows[0], "killed", 0), YES);
-    assert_int_equal(mysql_fixture_run(plain, "KILL CONNECTION %lu", rows[0]->server_id), 0);
+    assert_int_equal(mysql_fixture_run(plain, "KILL CONNECTION %lu", mysql_fixture_server_id(rows[0])), 0);
     assert_int_equal(take(DBLOCK_ROW, rows[1], "killed", 2 * SECOND), YES);
     assert_int_equal(prove(DBLOCK_ROW, rows[0], "killed"), -1);
     assert_int_equal(fixture.status, DBLOCK_E_CONNECTION);
@@ -353,10 +352,10 @@ static void advisory__excludes_and_knows_its_own(void **state)
     (void)state;
     assert_int_equal(take(DBLOCK_ADVISORY, locks[0], "adv", 0), YES);
     assert_int_equal(take(DBLOCK_ADVISORY, locks[0], "adv", 0), BUSY);
-    assert_int_equal(fixture.grant.server_pid, (int64_t)locks[0]->server_id);
+    assert_int_equal(fixture.grant.server_pid, (int64_t)mysql_fixture_server_id(locks[0]));
     assert_int_equal(take(DBLOCK_ADVISORY, locks[0], "adv", 300000), BUSY);
     assert_int_equal(take(DBLOCK_ADVISORY, locks[1], "adv", 0), BUSY);
-    assert_int_equal(fixture.grant.server_pid, (int64_t)locks[0]->server_id);
+    assert_int_equal(fixture.grant.server_pid, (int64_t)mysql_fixture_server_id(locks[0]));
     assert_string_equal(fixture.grant.host, "127.0.0.1");
     assert_int_equal(take(DBLOCK_ADVISORY, locks[1], "Adv", 0), YES);
     assert_int_equal(take(DBLOCK_ADVISORY, locks[1], "adv ", 0), YES);
@@ -387,7 +386,7 @@ static void advisory__has_the_published_name(void **state)
         mysql_fixture_number(plain,
             "SELECT IS_USED_LOCK(CONCAT('dblock:', LEFT(SHA2(DATABASE(), 256), 12), ':', "
             "LEFT(SHA2('na''me', 256), 32)))"),
-        (int64_t)locks[0]->server_id);
+        (int64_t)mysql_fixture_server_id(locks[0]));
     assert_int_equal(drop(DBLOCK_ADVISORY, locks[0], "na'me"), YES);
 }
 
@@ -517,7 +516,7 @@ static void lists__show_what_the_server_tells(void **state)
     assert_int_equal(take(DBLOCK_ADVISORY, locks[0], "list1", 0), YES);
     assert_int_equal(list(DBLOCK_ADVISORY, NULL, "list", 0, &heard), 0); /* no token yet */
     assert_int_equal(list(DBLOCK_ADVISORY, "list1", NULL, 0, &heard), 1);
-    assert_int_equal(heard.grants[0].server_pid, (int64_t)locks[0]->server_id);
+    assert_int_equal(heard.grants[0].server_pid, (int64_t)mysql_fixture_server_id(locks[0]));
     assert_int_equal(draw(DBLOCK_ADVISORY, locks[0], "list1"), YES);
     assert_int_equal(list(DBLOCK_ADVISORY, NULL, "list", 0, &heard), 1);
     assert_true(heard.grants[0].token > 0);

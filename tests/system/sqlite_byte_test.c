@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* sqlite_byte_test.c - row and advisory locks of the SQLite driver: bytes of the
- * side file, with several connections and processes. Runs beside others. */
+ * side file, between connections of one process. Other processes and the file itself:
+ * sqlite_side_test.c. Runs beside others. */
 #include "sqlite_fixture.h"
 
 #include <setjmp.h>
@@ -8,15 +9,11 @@
 #include <stddef.h>
 
 #include <cmocka.h>
-#include <dirent.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "processes.h"
 #include "test_wait.h"
 
 #define SECOND 1000000u
@@ -40,59 +37,21 @@ static int tear_down(void **state)
     return 0;
 }
 
-static const struct dblock_driver_session_lock *lock_of(int strategy)
-{
-    return strategy == DBLOCK_ROW ? &fixture.driver->row : &fixture.driver->advisory;
-}
-
 static struct dblock_connection *connect_for(int strategy)
 {
-    struct dblock_connection *connection = sqlite_fixture_connect(
-        &fixture, strategy == DBLOCK_ROW ? DBLOCK_ROLE_ROW : DBLOCK_ROLE_ADVISORY);
+    struct dblock_connection *connection = sqlite_live_connect(&fixture, strategy);
 
     assert_non_null(connection);
     return connection;
 }
 
-static int take_waiting(
-    struct dblock_connection *connection, int strategy, const char *name, uint64_t wait_us)
-{
-    struct dblock_take take = sqlite_take_of(name, sqlite_id(name), NULL, 0);
-
-    take.wait_us = wait_us;
-    memset(&fixture.answer, 0, sizeof fixture.answer);
-    memset(&fixture.grant, 0, sizeof fixture.grant);
-    fixture.status = lock_of(strategy)->take(
-        connection, &fixture.call, &take, &fixture.grant, &fixture.answer, &fixture.error);
-    return fixture.status == DBLOCK_OK ? fixture.answer.outcome : -1;
-}
-
-static int take(struct dblock_connection *connection, int strategy, const char *name)
-{
-    return take_waiting(connection, strategy, name, 0);
-}
-
-typedef dblock_status (*plain_step)(struct dblock_connection *, const struct dblock_call *,
-    const struct dblock_subject *, struct dblock_answer *, struct dblock_error *);
-
-static int run(plain_step step, struct dblock_connection *connection, const char *name)
-{
-    struct dblock_subject subject = sqlite_subject(name);
-
-    memset(&fixture.answer, 0, sizeof fixture.answer);
-    fixture.status = step(connection, &fixture.call, &subject, &fixture.answer, &fixture.error);
-    return fixture.status == DBLOCK_OK ? fixture.answer.outcome : -1;
-}
-
-static int drop(struct dblock_connection *connection, int strategy, const char *name)
-{
-    return run(lock_of(strategy)->drop, connection, name);
-}
-
-static int prove(struct dblock_connection *connection, int strategy, const char *name)
-{
-    return run(lock_of(strategy)->prove, connection, name);
-}
+#define STEPS(strategy) sqlite_live_steps(&fixture, strategy)
+#define TAKE(connection, strategy, name) sqlite_live_take(&fixture, connection, strategy, name, 0)
+#define TAKE_WAITING(connection, strategy, name, wait_us)                                          \
+    sqlite_live_take(&fixture, connection, strategy, name, wait_us)
+#define RUN(step, connection, name) sqlite_live_run(&fixture, step, connection, name)
+#define DROP(connection, strategy, name) RUN(STEPS(strategy)->drop, connection, name)
+#define PROVE(connection, strategy, name) RUN(STEPS(strategy)->prove, connection, name)
 
 static void take__excludes_and_names_the_holder(void **state)
 {
@@ -104,33 +63,33 @@ static void take__excludes_and_names_the_holder(void **state)
         struct dblock_connection *mine = connect_for(strategy);
         struct dblock_connection *other = connect_for(strategy);
 
-        assert_int_equal(take(mine, strategy, "job"), DBLOCK_ANSWER_YES);
+        assert_int_equal(TAKE(mine, strategy, "job"), DBLOCK_ANSWER_YES);
         assert_true(fixture.answer.remaining_us == DBLOCK_NO_END);
-        assert_int_equal(take(other, strategy, "job"), DBLOCK_ANSWER_BUSY);
+        assert_int_equal(TAKE(other, strategy, "job"), DBLOCK_ANSWER_BUSY);
         assert_string_equal(fixture.grant.name, "job");
         assert_string_equal(fixture.grant.owner, "6a6f6200000000000000000000000000");
         assert_string_equal(fixture.grant.label, "a label");
         assert_string_equal(fixture.grant.host, "host.example");
         assert_int_equal(fixture.grant.pid, 4711);
         assert_true(fixture.grant.remaining_ms == DBLOCK_FOREVER);
-        assert_int_equal(take(other, strategy, "Job"), DBLOCK_ANSWER_YES);
-        assert_int_equal(take(other, strategy, "job "), DBLOCK_ANSWER_YES);
+        assert_int_equal(TAKE(other, strategy, "Job"), DBLOCK_ANSWER_YES);
+        assert_int_equal(TAKE(other, strategy, "job "), DBLOCK_ANSWER_YES);
 
-        assert_int_equal(prove(mine, strategy, "job"), DBLOCK_ANSWER_YES);
-        assert_int_equal(prove(other, strategy, "job"), DBLOCK_ANSWER_NO);
-        assert_int_equal(drop(other, strategy, "job"), DBLOCK_ANSWER_NO);
-        assert_int_equal(drop(mine, strategy, "job"), DBLOCK_ANSWER_YES);
-        assert_int_equal(drop(mine, strategy, "job"), DBLOCK_ANSWER_NO);
-        assert_int_equal(prove(mine, strategy, "job"), DBLOCK_ANSWER_NO);
-        assert_int_equal(take(other, strategy, "job"), DBLOCK_ANSWER_YES);
+        assert_int_equal(PROVE(mine, strategy, "job"), DBLOCK_ANSWER_YES);
+        assert_int_equal(PROVE(other, strategy, "job"), DBLOCK_ANSWER_NO);
+        assert_int_equal(DROP(other, strategy, "job"), DBLOCK_ANSWER_NO);
+        assert_int_equal(DROP(mine, strategy, "job"), DBLOCK_ANSWER_YES);
+        assert_int_equal(DROP(mine, strategy, "job"), DBLOCK_ANSWER_NO);
+        assert_int_equal(PROVE(mine, strategy, "job"), DBLOCK_ANSWER_NO);
+        assert_int_equal(TAKE(other, strategy, "job"), DBLOCK_ANSWER_YES);
     }
 }
 
 static void strategies__do_not_exclude_each_other(void **state)
 {
     (void)state;
-    assert_int_equal(take(connect_for(DBLOCK_ROW), DBLOCK_ROW, "n"), DBLOCK_ANSWER_YES);
-    assert_int_equal(take(connect_for(DBLOCK_ADVISORY), DBLOCK_ADVISORY, "n"), DBLOCK_ANSWER_YES);
+    assert_int_equal(TAKE(connect_for(DBLOCK_ROW), DBLOCK_ROW, "n"), DBLOCK_ANSWER_YES);
+    assert_int_equal(TAKE(connect_for(DBLOCK_ADVISORY), DBLOCK_ADVISORY, "n"), DBLOCK_ANSWER_YES);
 }
 
 static void seed__is_never_needed(void **state)
@@ -138,8 +97,8 @@ static void seed__is_never_needed(void **state)
     struct dblock_connection *connection = connect_for(DBLOCK_ROW);
 
     (void)state;
-    assert_int_equal(run(fixture.driver->row.seed, connection, "n"), DBLOCK_ANSWER_YES);
-    assert_int_equal(take(connection, DBLOCK_ROW, "other"), DBLOCK_ANSWER_YES);
+    assert_int_equal(RUN(fixture.driver->row.seed, connection, "n"), DBLOCK_ANSWER_YES);
+    assert_int_equal(TAKE(connection, DBLOCK_ROW, "other"), DBLOCK_ANSWER_YES);
 }
 
 static void advisory__is_busy_to_its_own_connection(void **state)
@@ -147,11 +106,11 @@ static void advisory__is_busy_to_its_own_connection(void **state)
     struct dblock_connection *connection = connect_for(DBLOCK_ADVISORY);
 
     (void)state;
-    assert_int_equal(take(connection, DBLOCK_ADVISORY, "n"), DBLOCK_ANSWER_YES);
-    assert_int_equal(take(connection, DBLOCK_ADVISORY, "n"), DBLOCK_ANSWER_BUSY);
+    assert_int_equal(TAKE(connection, DBLOCK_ADVISORY, "n"), DBLOCK_ANSWER_YES);
+    assert_int_equal(TAKE(connection, DBLOCK_ADVISORY, "n"), DBLOCK_ANSWER_BUSY);
     assert_string_equal(fixture.grant.name, "n");
-    assert_int_equal(drop(connection, DBLOCK_ADVISORY, "n"), DBLOCK_ANSWER_YES);
-    assert_int_equal(take(connect_for(DBLOCK_ADVISORY), DBLOCK_ADVISORY, "n"), DBLOCK_ANSWER_YES);
+    assert_int_equal(DROP(connection, DBLOCK_ADVISORY, "n"), DBLOCK_ANSWER_YES);
+    assert_int_equal(TAKE(connect_for(DBLOCK_ADVISORY), DBLOCK_ADVISORY, "n"), DBLOCK_ANSWER_YES);
 }
 
 static void advisory__by_number_is_the_name_with_that_hash(void **state)
@@ -164,14 +123,14 @@ static void advisory__by_number_is_the_name_with_that_hash(void **state)
     (void)state;
     numbered.subject.has_advisory_id = 1;
     numbered.subject.advisory_id = INT64_C(7440995589958059143);
-    assert_int_equal(take(mine, DBLOCK_ADVISORY, "nightly-report"), DBLOCK_ANSWER_YES);
-    assert_int_equal(run(fixture.driver->advisory.draw, mine, "nightly-report"), DBLOCK_ANSWER_YES);
+    assert_int_equal(TAKE(mine, DBLOCK_ADVISORY, "nightly-report"), DBLOCK_ANSWER_YES);
+    assert_int_equal(RUN(fixture.driver->advisory.draw, mine, "nightly-report"), DBLOCK_ANSWER_YES);
     token = fixture.answer.token;
     assert_int_equal(fixture.driver->advisory.take(
                          other, &fixture.call, &numbered, NULL, &fixture.answer, &fixture.error),
         DBLOCK_OK);
     assert_int_equal(fixture.answer.outcome, DBLOCK_ANSWER_BUSY);
-    assert_int_equal(drop(mine, DBLOCK_ADVISORY, "nightly-report"), DBLOCK_ANSWER_YES);
+    assert_int_equal(DROP(mine, DBLOCK_ADVISORY, "nightly-report"), DBLOCK_ANSWER_YES);
     assert_int_equal(fixture.driver->advisory.take(
                          other, &fixture.call, &numbered, NULL, &fixture.answer, &fixture.error),
         DBLOCK_OK);
@@ -190,10 +149,10 @@ static void draw__rises_and_needs_the_lock_for_advisory(void **state)
     int round;
 
     (void)state;
-    assert_int_equal(run(fixture.driver->advisory.draw, advisory, "n"), DBLOCK_ANSWER_NO);
+    assert_int_equal(RUN(fixture.driver->advisory.draw, advisory, "n"), DBLOCK_ANSWER_NO);
     for (round = 0; round < 4; ++round) {
         sqlite_fixture_shift_clock(-(int64_t)round * 3600 * SECOND);
-        assert_int_equal(run(fixture.driver->row.draw, control, "n"), DBLOCK_ANSWER_YES);
+        assert_int_equal(RUN(fixture.driver->row.draw, control, "n"), DBLOCK_ANSWER_YES);
         assert_true(fixture.answer.token > last);
         last = fixture.answer.token;
         if (round == 1)
@@ -211,17 +170,17 @@ static void wait__ends_with_its_time(void **state)
         struct dblock_connection *waiter = connect_for(strategy);
         uint64_t begun_us = dblock_clock_us();
 
-        assert_int_equal(take(connect_for(strategy), strategy, "n"), DBLOCK_ANSWER_YES);
+        assert_int_equal(TAKE(connect_for(strategy), strategy, "n"), DBLOCK_ANSWER_YES);
         begun_us = dblock_clock_us();
-        assert_int_equal(take_waiting(waiter, strategy, "n", SECOND / 20), DBLOCK_ANSWER_BUSY);
+        assert_int_equal(TAKE_WAITING(waiter, strategy, "n", SECOND / 20), DBLOCK_ANSWER_BUSY);
         assert_in_range(dblock_clock_us() - begun_us, SECOND / 20, SECOND / 2);
         assert_string_equal(fixture.grant.name, "n");
         /* the call's own limit is the nearer one */
         sqlite_fixture_limit(&fixture, SECOND / 20, -1);
-        assert_int_equal(take_waiting(waiter, strategy, "n", UINT64_MAX), DBLOCK_ANSWER_BUSY);
+        assert_int_equal(TAKE_WAITING(waiter, strategy, "n", UINT64_MAX), DBLOCK_ANSWER_BUSY);
         sqlite_fixture_limit(&fixture, 20 * SECOND, -1);
         /* and nothing is left in the queue */
-        assert_int_equal(prove(waiter, strategy, "n"), DBLOCK_ANSWER_NO);
+        assert_int_equal(PROVE(waiter, strategy, "n"), DBLOCK_ANSWER_NO);
     }
 }
 
@@ -234,15 +193,15 @@ static void wait__is_cancelled(void **state)
 
     (void)state;
     assert_int_equal(pipe(ends), 0);
-    assert_int_equal(take(holder, DBLOCK_ADVISORY, "n"), DBLOCK_ANSWER_YES);
+    assert_int_equal(TAKE(holder, DBLOCK_ADVISORY, "n"), DBLOCK_ANSWER_YES);
     assert_int_equal(write(ends[1], "x", 1), 1);
     sqlite_fixture_limit(&fixture, 20 * SECOND, ends[0]);
     begun_us = dblock_clock_us();
-    assert_int_equal(take_waiting(waiter, DBLOCK_ADVISORY, "n", 10 * SECOND), -1);
+    assert_int_equal(TAKE_WAITING(waiter, DBLOCK_ADVISORY, "n", 10 * SECOND), -1);
     assert_int_equal(fixture.status, DBLOCK_CANCELLED);
     assert_true(dblock_clock_us() - begun_us < SECOND / 10);
-    assert_int_equal(drop(holder, DBLOCK_ADVISORY, "n"), DBLOCK_ANSWER_YES);
-    assert_int_equal(take(holder, DBLOCK_ADVISORY, "n"), DBLOCK_ANSWER_YES);
+    assert_int_equal(DROP(holder, DBLOCK_ADVISORY, "n"), DBLOCK_ANSWER_YES);
+    assert_int_equal(TAKE(holder, DBLOCK_ADVISORY, "n"), DBLOCK_ANSWER_YES);
     (void)close(ends[0]);
     (void)close(ends[1]);
 }
@@ -261,7 +220,7 @@ static void *drop_later(void *context)
 
     test_pass_ms(50);
     memset(&answer, 0, sizeof answer);
-    (void)lock_of(delayed->strategy)
+    (void)STEPS(delayed->strategy)
         ->drop(delayed->connection, &fixture.call, &subject, &answer, &error);
     return NULL;
 }
@@ -278,12 +237,12 @@ static void wait__is_granted_by_the_release(void **state)
         uint64_t begun_us = dblock_clock_us();
         pthread_t thread;
 
-        assert_int_equal(take(delayed.connection, strategy, "n"), DBLOCK_ANSWER_YES);
+        assert_int_equal(TAKE(delayed.connection, strategy, "n"), DBLOCK_ANSWER_YES);
         assert_int_equal(pthread_create(&thread, NULL, drop_later, &delayed), 0);
-        assert_int_equal(take_waiting(waiter, strategy, "n", 10 * SECOND), DBLOCK_ANSWER_YES);
+        assert_int_equal(TAKE_WAITING(waiter, strategy, "n", 10 * SECOND), DBLOCK_ANSWER_YES);
         (void)pthread_join(thread, NULL);
         assert_true(dblock_clock_us() - begun_us < 2 * SECOND);
-        assert_int_equal(prove(waiter, strategy, "n"), DBLOCK_ANSWER_YES);
+        assert_int_equal(PROVE(waiter, strategy, "n"), DBLOCK_ANSWER_YES);
     }
 }
 
@@ -298,7 +257,7 @@ static void a_late_grant__is_not_made(void **state)
                          connection, &fixture.call, &late, NULL, &fixture.answer, &fixture.error),
         DBLOCK_OK);
     assert_int_equal(fixture.answer.outcome, DBLOCK_ANSWER_LATE);
-    assert_int_equal(take(connect_for(DBLOCK_ROW), DBLOCK_ROW, "n"), DBLOCK_ANSWER_YES);
+    assert_int_equal(TAKE(connect_for(DBLOCK_ROW), DBLOCK_ROW, "n"), DBLOCK_ANSWER_YES);
 }
 
 static int count_grants(const struct dblock_grant *grant, void *context)
@@ -337,9 +296,9 @@ static void list__shows_the_living_with_their_tokens(void **state)
         struct dblock_grant grant;
 
         assert_int_equal(count_listed(shortly, &page), 0);
-        assert_int_equal(take(connection, strategy, "b"), DBLOCK_ANSWER_YES);
-        assert_int_equal(take(connection, strategy, "a"), DBLOCK_ANSWER_YES);
-        assert_int_equal(run(lock_of(strategy)->draw, connection, "b"), DBLOCK_ANSWER_YES);
+        assert_int_equal(TAKE(connection, strategy, "b"), DBLOCK_ANSWER_YES);
+        assert_int_equal(TAKE(connection, strategy, "a"), DBLOCK_ANSWER_YES);
+        assert_int_equal(RUN(STEPS(strategy)->draw, connection, "b"), DBLOCK_ANSWER_YES);
         assert_int_equal(count_listed(shortly, &page), 2);
         page.limit = 1;
         assert_int_equal(fixture.driver->observe.list(shortly, &fixture.call, &page, note_grant,
@@ -376,227 +335,17 @@ static void many_locks__share_one_descriptor(void **state)
     (void)state;
     for (i = 0; i < 1000; ++i) {
         (void)snprintf(name, sizeof name, "name %d", i);
-        assert_int_equal(take(connection, DBLOCK_ADVISORY, name), DBLOCK_ANSWER_YES);
+        assert_int_equal(TAKE(connection, DBLOCK_ADVISORY, name), DBLOCK_ANSWER_YES);
     }
     assert_int_equal(count_listed(connection, &page), 1000);
     for (i = 0; i < 1000; i += 3) {
         (void)snprintf(name, sizeof name, "name %d", i);
-        assert_int_equal(take(other, DBLOCK_ADVISORY, name), DBLOCK_ANSWER_BUSY);
+        assert_int_equal(TAKE(other, DBLOCK_ADVISORY, name), DBLOCK_ANSWER_BUSY);
         assert_string_equal(fixture.grant.name, name);
-        assert_int_equal(drop(connection, DBLOCK_ADVISORY, name), DBLOCK_ANSWER_YES);
-        assert_int_equal(take(other, DBLOCK_ADVISORY, name), DBLOCK_ANSWER_YES);
+        assert_int_equal(DROP(connection, DBLOCK_ADVISORY, name), DBLOCK_ANSWER_YES);
+        assert_int_equal(TAKE(other, DBLOCK_ADVISORY, name), DBLOCK_ANSWER_YES);
     }
     assert_int_equal(count_listed(other, &page), 1000);
-}
-
-/* ------------------------------------------------------------------- processes */
-
-static int hold_both(void *context, int ready_fd)
-{
-    struct dblock_connection *row = connect_for(DBLOCK_ROW);
-    struct dblock_connection *advisory = connect_for(DBLOCK_ADVISORY);
-
-    (void)context;
-    if (take(row, DBLOCK_ROW, "n") != DBLOCK_ANSWER_YES ||
-        take(advisory, DBLOCK_ADVISORY, "n") != DBLOCK_ANSWER_YES)
-        return 1;
-    process_ready(ready_fd, 1);
-    process_stay();
-    return 0;
-}
-
-static void death__frees_at_once(void **state)
-{
-    struct test_process process;
-    int i, strategy;
-
-    (void)state;
-    assert_int_equal(process_start(&process, hold_both, NULL), 0);
-    assert_int_equal(process_await(&process, 10000), 1);
-    FOR_BOTH(i, strategy)
-    assert_int_equal(take(connect_for(strategy), strategy, "n"), DBLOCK_ANSWER_BUSY);
-    process_kill(&process);
-    FOR_BOTH(i, strategy)
-    assert_int_equal(take(connect_for(strategy), strategy, "n"), DBLOCK_ANSWER_YES);
-}
-
-/* The grandchild stays until the test closes its end of the pipe. */
-static int hold_and_fork(void *context, int ready_fd)
-{
-    struct dblock_connection *row = connect_for(DBLOCK_ROW);
-    const int *ends = context;
-    char byte;
-
-    if (take(row, DBLOCK_ROW, "n") != DBLOCK_ANSWER_YES)
-        return 1;
-    (void)close(ends[1]);
-    if (fork() == 0) {
-        process_ready(ready_fd, 1);
-        (void)close(ready_fd);
-        _exit(read(ends[0], &byte, 1) != 0);
-    }
-    process_ready(ready_fd, 1);
-    process_stay();
-    return 0;
-}
-
-/* PITFALL(H7): a forked child shares the open file, and must not keep a dead holder's lock. */
-static void a_forked_child__does_not_keep_the_lock(void **state)
-{
-    struct test_process process;
-    struct dblock_connection *other = connect_for(DBLOCK_ROW);
-    int ends[2];
-
-    (void)state;
-    assert_int_equal(pipe(ends), 0);
-    assert_int_equal(process_start(&process, hold_and_fork, ends), 0);
-    assert_int_equal(process_await(&process, 10000), 1);
-    assert_int_equal(process_await(&process, 10000), 1); /* the grandchild's */
-    assert_int_equal(take(other, DBLOCK_ROW, "n"), DBLOCK_ANSWER_BUSY);
-    process_kill(&process);
-    assert_int_equal(take_waiting(other, DBLOCK_ROW, "n", 5 * SECOND), DBLOCK_ANSWER_YES);
-    (void)close(ends[0]);
-    (void)close(ends[1]);
-}
-
-static int close_inherited(void *context, int ready_fd)
-{
-    (void)ready_fd;
-    fixture.driver->connection.close(context, DBLOCK_CLOSE_FORKED);
-    return 0;
-}
-
-static void close_forked__does_no_harm_to_the_parent(void **state)
-{
-    struct dblock_connection *row = connect_for(DBLOCK_ROW);
-    struct dblock_connection *shortly = sqlite_fixture_connect(&fixture, DBLOCK_ROLE_SHORT);
-    struct test_process process;
-
-    (void)state;
-    assert_int_equal(take(row, DBLOCK_ROW, "n"), DBLOCK_ANSWER_YES);
-    assert_int_equal(process_start(&process, close_inherited, row), 0);
-    assert_int_equal(process_wait(&process, 10000), 0);
-    assert_int_equal(process_start(&process, close_inherited, shortly), 0);
-    assert_int_equal(process_wait(&process, 10000), 0);
-    assert_int_equal(prove(row, DBLOCK_ROW, "n"), DBLOCK_ANSWER_YES);
-    assert_int_equal(take(connect_for(DBLOCK_ROW), DBLOCK_ROW, "n"), DBLOCK_ANSWER_BUSY);
-    assert_int_equal(
-        sqlite_take(&fixture, shortly, DBLOCK_LEASE, "n", "A", NULL, SECOND), DBLOCK_ANSWER_YES);
-}
-
-static int open_again(void *context, int ready_fd)
-{
-    (void)context;
-    (void)ready_fd;
-    if (sqlite_fixture_connect(&fixture, DBLOCK_ROLE_SHORT) != NULL)
-        return 1;
-    return fixture.status == DBLOCK_E_UNSUPPORTED && fixture.error.hint[0] != 0 ? 0 : 2;
-}
-
-static void a_forked_child__may_not_open_what_was_open(void **state)
-{
-    struct dblock_connection *shortly = sqlite_fixture_connect(&fixture, DBLOCK_ROLE_SHORT);
-    struct test_process process;
-
-    (void)state;
-    assert_non_null(shortly);
-    assert_int_equal(process_start(&process, open_again, NULL), 0);
-    assert_int_equal(process_wait(&process, 10000), 0);
-}
-
-/* --------------------------------------------------------------------- the file */
-
-static void a_replaced_side_file__is_noticed(void **state)
-{
-    struct dblock_connection *holder = connect_for(DBLOCK_ROW);
-    struct dblock_connection *other = connect_for(DBLOCK_ROW);
-    char path[300];
-
-    (void)state;
-    (void)snprintf(path, sizeof path, "%s-dblock", fixture.path);
-    assert_int_equal(take(holder, DBLOCK_ROW, "n"), DBLOCK_ANSWER_YES);
-    assert_int_equal(unlink(path), 0);
-    assert_int_equal(take(other, DBLOCK_ROW, "m"), -1);
-    assert_int_equal(fixture.status, DBLOCK_E_CONNECTION);
-    assert_int_equal(fixture.driver->connection.is_alive(other), 0);
-    assert_int_equal(take(connect_for(DBLOCK_ROW), DBLOCK_ROW, "n"), DBLOCK_ANSWER_YES);
-    /* the old holder learns of it with the next thing that it asks */
-    assert_int_equal(
-        fixture.driver->connection.ping(holder, &fixture.call, &fixture.answer, &fixture.error),
-        DBLOCK_OK);
-    assert_int_equal(fixture.answer.outcome, DBLOCK_ANSWER_NO);
-    assert_int_equal(prove(holder, DBLOCK_ROW, "n"), DBLOCK_ANSWER_NO);
-    assert_int_equal(drop(holder, DBLOCK_ROW, "n"), DBLOCK_ANSWER_NO);
-}
-
-static void the_side_file__has_the_mode_of_the_database(void **state)
-{
-    struct stat database, side;
-    char path[300];
-    mode_t mask;
-
-    (void)state;
-    (void)snprintf(path, sizeof path, "%s-dblock", fixture.path);
-    assert_int_equal(chmod(fixture.path, 0660), 0);
-    assert_int_equal(unlink(path), 0);
-    mask = umask(077);
-    (void)connect_for(DBLOCK_ROW);
-    (void)umask(mask);
-    assert_int_equal(stat(fixture.path, &database), 0);
-    assert_int_equal(stat(path, &side), 0);
-    assert_int_equal(side.st_mode & 0777, 0660);
-    assert_int_equal(side.st_uid, database.st_uid);
-    assert_int_equal(side.st_gid, database.st_gid);
-}
-
-static void a_foreign_side_file__is_refused(void **state)
-{
-    char path[300];
-    FILE *stream;
-
-    (void)state;
-    (void)snprintf(path, sizeof path, "%s-dblock", fixture.path);
-    assert_int_equal(unlink(path), 0);
-    stream = fopen(path, "w");
-    assert_non_null(stream);
-    assert_true(fputs("my diary, which is longer than that", stream) >= 0);
-    assert_int_equal(fclose(stream), 0);
-    assert_null(sqlite_fixture_connect(&fixture, DBLOCK_ROLE_ROW));
-    assert_int_equal(fixture.status, DBLOCK_E_DATABASE);
-    assert_non_null(strstr(fixture.error.message, "-dblock"));
-}
-
-static size_t count_descriptors(void)
-{
-    DIR *stream = opendir("/proc/self/fd");
-    size_t n_entries = 0;
-
-    assert_non_null(stream);
-    while (readdir(stream) != NULL)
-        ++n_entries;
-    (void)closedir(stream);
-    return n_entries;
-}
-
-static void descriptors__are_not_leaked(void **state)
-{
-    struct dblock_connection *holder = connect_for(DBLOCK_ROW);
-    size_t n_before;
-    int round;
-
-    (void)state;
-    assert_int_equal(take(holder, DBLOCK_ROW, "n"), DBLOCK_ANSWER_YES);
-    n_before = count_descriptors();
-    for (round = 0; round < 50; ++round) {
-        struct dblock_connection *row = connect_for(DBLOCK_ROW);
-        struct dblock_connection *shortly = sqlite_fixture_connect(&fixture, DBLOCK_ROLE_SHORT);
-
-        assert_int_equal(take_waiting(row, DBLOCK_ROW, "n", 1000), DBLOCK_ANSWER_BUSY);
-        sqlite_fixture_disconnect(&fixture, row, DBLOCK_CLOSE_POLITE);
-        sqlite_fixture_disconnect(&fixture, shortly, DBLOCK_CLOSE_ABORT);
-        fixture.n_connections = 1;
-    }
-    assert_int_equal(count_descriptors(), n_before);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -616,14 +365,6 @@ int main(void)
         TEST(a_late_grant__is_not_made),
         TEST(list__shows_the_living_with_their_tokens),
         TEST(many_locks__share_one_descriptor),
-        TEST(death__frees_at_once),
-        TEST(a_forked_child__does_not_keep_the_lock),
-        TEST(close_forked__does_no_harm_to_the_parent),
-        TEST(a_forked_child__may_not_open_what_was_open),
-        TEST(a_replaced_side_file__is_noticed),
-        TEST(the_side_file__has_the_mode_of_the_database),
-        TEST(a_foreign_side_file__is_refused),
-        TEST(descriptors__are_not_leaked),
     };
 
     return cmocka_run_group_tests_name("sqlite_byte", tests, NULL, NULL);

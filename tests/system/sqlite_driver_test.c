@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* sqlite_driver_test.c - the SQLite driver's table called directly: sessions, lease
- * and insert, listing, breaking, purging. Files and rights: sqlite_file_test.c; row and
- * advisory: sqlite_byte_test.c. Runs beside others. */
+ * and insert, listing, breaking, purging. Beside other writers of the file:
+ * sqlite_writer_test.c; files and rights: sqlite_file_test.c; row and advisory:
+ * sqlite_byte_test.c. Runs beside others. */
 #include "sqlite_fixture.h"
 
 #include <setjmp.h>
@@ -9,13 +10,9 @@
 #include <stddef.h>
 
 #include <cmocka.h>
-#include <pthread.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-
-#include "test_wait.h"
 
 #define SECOND 1000000u
 #define HOUR ((int64_t)3600 * 1000000)
@@ -446,130 +443,6 @@ static void list__pages_in_byte_order(void **state)
     }
 }
 
-/* ------------------------------------------------------------- the write lock */
-
-static sqlite3 *open_writer(void)
-{
-    sqlite3 *writer = NULL;
-
-    assert_int_equal(sqlite3_open(fixture.path, &writer), SQLITE_OK);
-    assert_int_equal(
-        sqlite3_exec(writer, "CREATE TABLE IF NOT EXISTS app(x)", NULL, NULL, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(writer, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
-    return writer;
-}
-
-static void end_writer(sqlite3 *writer)
-{
-    assert_int_equal(sqlite3_exec(writer, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
-    (void)sqlite3_close(writer);
-}
-
-static void busy__is_answered_while_another_writes(void **state)
-{
-    int i, strategy;
-    uint64_t begun_us;
-    sqlite3 *writer;
-
-    (void)state;
-    FOR_BOTH(i, strategy)
-    {
-        assert_int_equal(TAKE(mine, strategy, "w", "A", "mine"), DBLOCK_ANSWER_YES);
-        writer = open_writer();
-        begun_us = dblock_clock_us();
-        assert_int_equal(TAKE(other, strategy, "w", "B", "other"), DBLOCK_ANSWER_BUSY);
-        assert_int_equal(TAKE(other, strategy, "w", "C", "other"), DBLOCK_ANSWER_BUSY);
-        assert_true(dblock_clock_us() - begun_us < SECOND);
-        end_writer(writer);
-        assert_int_equal(DROP(mine, strategy, "w", "A"), DBLOCK_ANSWER_YES);
-        assert_int_equal(TAKE(other, strategy, "w", "D", "other"), DBLOCK_ANSWER_YES);
-    }
-}
-
-/* PITFALL(G4): no statement keeps the write lock, whatever it was answered. */
-static void a_step_that_waits_in_vain__answers_again_and_leaves_nothing(void **state)
-{
-    sqlite3 *writer = open_writer();
-    uint64_t begun_us = dblock_clock_us();
-
-    (void)state;
-    sqlite_fixture_limit(&fixture, SECOND / 10, -1);
-    assert_int_equal(TAKE(mine, DBLOCK_LEASE, "v", "A", "mine"), DBLOCK_ANSWER_AGAIN);
-    assert_in_range(dblock_clock_us() - begun_us, SECOND / 10, SECOND);
-    assert_int_equal(sqlite_renew_session(&fixture, mine, "mine", SECOND), DBLOCK_ANSWER_AGAIN);
-    assert_int_equal(sqlite_break(&fixture, mine, DBLOCK_LEASE, "v", 0), DBLOCK_ANSWER_AGAIN);
-    end_writer(writer);
-    sqlite_fixture_limit(&fixture, 20 * SECOND, -1);
-    assert_int_equal(sqlite_fixture_run(&fixture, "BEGIN IMMEDIATE; COMMIT"), SQLITE_OK);
-    assert_int_equal(TAKE(mine, DBLOCK_LEASE, "v", "B", "mine"), DBLOCK_ANSWER_YES);
-    assert_int_equal(TAKE(other, DBLOCK_LEASE, "v", "C", "other"), DBLOCK_ANSWER_BUSY);
-    assert_int_equal(sqlite_fixture_run(&fixture, "BEGIN IMMEDIATE; COMMIT"), SQLITE_OK);
-}
-
-static void a_wait_for_the_write_lock__is_cancelled(void **state)
-{
-    sqlite3 *writer = open_writer();
-    uint64_t begun_us = dblock_clock_us();
-    int ends[2];
-
-    (void)state;
-    assert_int_equal(pipe(ends), 0);
-    assert_int_equal(write(ends[1], "x", 1), 1);
-    sqlite_fixture_limit(&fixture, 20 * SECOND, ends[0]);
-    assert_int_equal(TAKE(mine, DBLOCK_LEASE, "c", "A", "mine"), -1);
-    assert_int_equal(fixture.status, DBLOCK_CANCELLED);
-    assert_true(dblock_clock_us() - begun_us < SECOND / 10);
-    end_writer(writer);
-    (void)close(ends[0]);
-    (void)close(ends[1]);
-}
-
-static void *write_for_a_while(void *context)
-{
-    test_pass_ms(300);
-    end_writer(context);
-    return NULL;
-}
-
-/* P5, PITFALL(B6): the clock is read after the wait for the write lock, so a session that ended
- * during the wait is not renewed, and a take whose not_after passed during it is not made. */
-static void the_clock__is_read_after_the_wait(void **state)
-{
-    struct dblock_take take = sqlite_take_of("wait", sqlite_id("A"), NULL, SECOND);
-    pthread_t thread;
-    sqlite3 *writer;
-
-    (void)state;
-    assert_int_equal(sqlite_begin_session(&fixture, mine, "short", 100000), DBLOCK_ANSWER_YES);
-    writer = open_writer();
-    assert_int_equal(pthread_create(&thread, NULL, write_for_a_while, writer), 0);
-    assert_int_equal(sqlite_renew_session(&fixture, mine, "short", SECOND), DBLOCK_ANSWER_NO);
-    (void)pthread_join(thread, NULL);
-
-    writer = open_writer();
-    assert_int_equal(sqlite_look(&fixture, mine, DBLOCK_LEASE, "wait"), DBLOCK_ANSWER_NO);
-    take.not_after_us = fixture.answer.now_us + 100000;
-    assert_int_equal(pthread_create(&thread, NULL, write_for_a_while, writer), 0);
-    assert_int_equal(fixture.driver->lease.take(
-                         mine, &fixture.call, &take, NULL, &fixture.answer, &fixture.error),
-        DBLOCK_OK);
-    (void)pthread_join(thread, NULL);
-    assert_int_equal(fixture.answer.outcome, DBLOCK_ANSWER_LATE);
-}
-
-static void purge__waits_for_nobody(void **state)
-{
-    sqlite3 *writer = open_writer();
-    uint64_t begun_us = dblock_clock_us();
-
-    (void)state;
-    assert_int_equal(
-        fixture.driver->observe.purge(mine, &fixture.call, &fixture.answer, &fixture.error),
-        DBLOCK_OK);
-    assert_true(dblock_clock_us() - begun_us < SECOND / 10);
-    end_writer(writer);
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -592,11 +465,6 @@ int main(void)
         TEST(purge__removes_what_was_free_for_an_hour),
         TEST(insert__leaves_no_row),
         TEST(list__pages_in_byte_order),
-        TEST(busy__is_answered_while_another_writes),
-        TEST(a_step_that_waits_in_vain__answers_again_and_leaves_nothing),
-        TEST(a_wait_for_the_write_lock__is_cancelled),
-        TEST(the_clock__is_read_after_the_wait),
-        TEST(purge__waits_for_nobody),
     };
 
     return cmocka_run_group_tests_name("sqlite_driver", tests, NULL, NULL);
