@@ -17,9 +17,12 @@
 
 #include "mysql_call.h"
 #include "mysql_error.h"
-#include "mysql_sql.h"
+#include "mysql_server.h"
 #include "mysql_target.h"
 #include "mysql_text.h"
+
+/* A connection that was used so shortly ago is not looked at before it is used again. */
+#define IDLE_US 5000u
 
 void mysql_note_error(struct dblock_connection *connection, unsigned int code,
     const char *sqlstate, const char *text, int is_effect_possible)
@@ -40,6 +43,8 @@ int mysql_is_in_transaction(const struct dblock_connection *connection)
 unsigned int mysql_check_sendable(
     struct dblock_connection *connection, const struct dblock_call *call)
 {
+    uint64_t now_us;
+    uint64_t idle_us;
     char byte;
     ssize_t n;
 
@@ -47,7 +52,8 @@ unsigned int mysql_check_sendable(
         mysql_note_error(connection, 2006, "HY000", "the connection has ended", 0);
         return connection->error_code;
     }
-    if (dblock_clock_us() >= call->deadline_us) {
+    now_us = dblock_clock_us();
+    if (now_us >= call->deadline_us) {
         connection->error_code = 2006;
         connection->is_effect_possible = 0;
         dblock_text_copy(connection->error_sqlstate, sizeof connection->error_sqlstate, "HY000");
@@ -55,6 +61,10 @@ unsigned int mysql_check_sendable(
             "the time was over before it was sent");
         return connection->error_code;
     }
+    idle_us = now_us - connection->used_us;
+    connection->used_us = now_us;
+    if (idle_us < IDLE_US)
+        return 0;
     n = recv(mysql_connection_fd(connection), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     /* Between statements a server says only that it is going. Under TLS the bytes may be
      * a session ticket; then just the end itself counts. */
@@ -66,8 +76,7 @@ unsigned int mysql_check_sendable(
     return 0;
 }
 
-/* Whole seconds, rounded up, at least one. */
-static unsigned int count_seconds(uint64_t duration_us)
+unsigned int mysql_count_seconds(uint64_t duration_us)
 {
     uint64_t seconds = duration_us / 1000000 + (duration_us % 1000000 != 0);
 
@@ -116,8 +125,8 @@ static void set_tls(MYSQL *mysql, const struct dblock_target *target)
 
 static void set_options(MYSQL *mysql, const struct dblock_target *target, uint64_t connect_us)
 {
-    unsigned int seconds = count_seconds(connect_us);
-    unsigned int io_seconds = count_seconds(target->io_timeout_us);
+    unsigned int seconds = mysql_count_seconds(connect_us);
+    unsigned int io_seconds = mysql_count_seconds(target->io_timeout_us);
     unsigned int none = 0;
     mysql_flag off = 0;
 
@@ -145,7 +154,7 @@ static void set_socket(const struct dblock_connection *connection)
     int fd = mysql_connection_fd(connection);
     int on = 1;
     int idle = 5, interval = 2, count = 3;
-    unsigned int unanswered_ms = (unsigned int)(count_seconds(connection->target->io_timeout_us) *
+    unsigned int unanswered_ms = (unsigned int)(mysql_count_seconds(connection->target->io_timeout_us) *
         1000);
 
     (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
@@ -236,88 +245,18 @@ done:
     return status;
 }
 
-/* "10.11.19-MariaDB-1" or "5.5.5-10.11.19-MariaDB" or "8.0.36" as 101119, 80036. */
-static void read_version(struct dblock_connection *connection, const char *text)
-{
-    unsigned int major = 0, minor = 0, patch = 0;
-
-    connection->is_mariadb = strstr(text, "MariaDB") != NULL;
-    if (connection->is_mariadb && strncmp(text, "5.5.5-", 6) == 0)
-        text += 6;
-    (void)sscanf(text, "%u.%u.%u", &major, &minor, &patch);
-    connection->version = major * 10000 + minor * 100 + patch;
-    connection->has_nowait = connection->is_mariadb || connection->version >= 80000;
-}
-
-/* Several writable nodes: locks of rows and named locks exclude nobody there. */
-static unsigned int read_cluster(
-    struct dblock_connection *connection, const struct dblock_call *call)
-{
-    struct mysql_text_answer facts;
-    unsigned int code;
-
-    code = mysql_text_run(connection,
-        connection->is_mariadb ? mysql_sql_has_wsrep : mysql_sql_is_single_primary, call, 1, 0,
-        &facts);
-    if (code == 1193) /* unknown variable: no such thing in this server */
-        return 0;
-    if (code != 0)
-        return code;
-    if (connection->is_mariadb && facts.values[0][0] == '1') {
-        connection->is_multi_writer = 1;
-        dblock_text_copy(connection->multi_writer, sizeof connection->multi_writer, "Galera");
-        return mysql_text_run(connection, mysql_sql_sync_reads, call, 1, 0, NULL);
-    }
-    if (!connection->is_mariadb && facts.values[0][0] == '0' && facts.values[1][0] == '1') {
-        connection->is_multi_writer = 1;
-        dblock_text_copy(
-            connection->multi_writer, sizeof connection->multi_writer, "Group Replication");
-    }
-    return 0;
-}
-
-static unsigned int set_session(
-    struct dblock_connection *connection, const struct dblock_call *call)
-{
-    const struct dblock_target *target = connection->target;
-    int is_holding = connection->role == DBLOCK_ROLE_ROW || connection->role == DBLOCK_ROLE_ADVISORY;
-    struct mysql_literal settings[4] = { { MYSQL_LITERAL_NUMBER, 1, NULL, 0 },
-        { MYSQL_LITERAL_NUMBER, count_seconds(target->io_timeout_us), NULL, 0 },
-        { MYSQL_LITERAL_NUMBER, is_holding ? count_seconds(target->ttl_us) : 28800, NULL, 0 },
-        { MYSQL_LITERAL_SECONDS, is_holding ? 0 : target->io_timeout_us, NULL, 0 } };
-    char sql[600];
-
-    /* MySQL 8: a try does not wait, and a wait has its own limit (row.sql, row_wait). */
-    if (connection->role == DBLOCK_ROLE_ROW && !connection->is_mariadb &&
-        connection->version >= 80000)
-        settings[0].number = 100000;
-    if (!mysql_text_fill(sql, sizeof sql, mysql_sql_session_settings, settings, 4)) {
-        mysql_note_error(connection, 2020, "HY000", "settings that are too long", 0);
-        return connection->error_code;
-    }
-    return mysql_text_run(connection, sql, call, 1, 0, NULL);
-}
-
 dblock_status mysql_connection_open(struct dblock_target *target, int role,
     const struct dblock_call *call, struct dblock_connection **ret_connection,
     struct dblock_answer *answer, struct dblock_error *reterr)
 {
     struct dblock_connection *connection = NULL;
-    struct mysql_text_answer facts;
     dblock_status status;
     unsigned int code;
 
     status = mysql_connect(target, role, call, &connection, reterr);
     if (status != DBLOCK_OK)
         return status;
-    read_version(connection, mysql_get_server_info(connection->mysql));
-    code = set_session(connection, call);
-    if (code == 0)
-        code = mysql_text_run(connection, mysql_sql_session_facts, call, 1, 0, &facts);
-    if (code == 0)
-        code = read_cluster(connection, call);
-    if (code == 0 && role == DBLOCK_ROLE_ROW)
-        code = mysql_text_run(connection, "SET autocommit = 0", call, 1, 0, NULL);
+    code = mysql_server_greet(connection, call, answer);
     if (code == MYSQL_TEXT_CANCELLED) {
         status = DBLOCK_CANCELLED;
         goto done;
@@ -326,17 +265,13 @@ dblock_status mysql_connection_open(struct dblock_target *target, int role,
         status = mysql_fail(connection, reterr, "cannot set up the connection");
         goto done;
     }
-    if (facts.values[3][0] == 0) {
+    if (connection->in.bytes[MYSQL_B_PREFIX].size == 0) {
         status = dblock_error_set(reterr, DBLOCK_E_SCHEMA,
             "name a database: mysql://user@host/database", "the URL names no database");
         goto done;
     }
-    connection->is_read_only = facts.values[2][0] == '1';
-    mysql_in_text(connection, MYSQL_B_PREFIX, facts.values[3]);
     mysql_in_text(connection, MYSQL_B_HOST, target->client_host);
     mysql_in_number(connection, MYSQL_N_PID, target->pid);
-    answer->outcome = DBLOCK_ANSWER_YES;
-    answer->now_us = strtoll(facts.values[0], NULL, 10);
     *ret_connection = connection;
     connection = NULL;
 done:

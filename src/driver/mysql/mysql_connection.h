@@ -14,6 +14,7 @@ struct dblock_connection {
     const struct dblock_target *target;
     int role;    /* DBLOCK_ROLE_* */
     int is_dead; /* the server is not heard on this any more */
+    uint64_t used_us; /* when something was last sent (CLOCK_BOOTTIME) */
 
     /* What kind of server it is; read once. */
     int is_mariadb;
@@ -59,6 +60,8 @@ void mysql_note_error(struct dblock_connection *connection, unsigned int code,
  * connection meanwhile or the deadline has come. So "not sent" is certain. */
 unsigned int mysql_check_sendable(
     struct dblock_connection *connection, const struct dblock_call *call);
+/* Whole seconds, rounded up, at least one: for those who count no finer. */
+unsigned int mysql_count_seconds(uint64_t duration_us);
 /* Whether the last answer said that a transaction is open. */
 int mysql_is_in_transaction(const struct dblock_connection *connection);
 

@@ -121,6 +121,8 @@ unsigned int mysql_text_run(struct dblock_connection *connection, const char *sq
         return connection->error_code;
     if (mysql_send_query(connection->mysql, sql, (unsigned long)strlen(sql)) != 0)
         return note_text_error(connection, is_write);
+    if (!heed_cancel && MYSQL_IS_MARIADB_CLIENT) /* the library waits as we say: no poll before */
+        return read_answer(connection, call, is_write, answer);
     ready = dblock_fd_wait(mysql_connection_fd(connection), POLLIN, call, heed_cancel);
     if (ready > 0)
         return read_answer(connection, call, is_write, answer);

@@ -38,11 +38,15 @@ SELECT /*+ MAX_EXECUTION_TIME(?) */
 -- name: advisory_drop
 -- in: lock
 -- out: 1 was held until now; 0 another connection has it, NULL nobody has it
+-- Ends this connection's own lock and no other's, whatever else happens meanwhile. Lost
+-- answer: the connection is closed, and with it goes the lock, if it was still held.
 SELECT RELEASE_LOCK(COALESCE(?, CONCAT(?, LEFT(SHA2(?, 256), 32)))) AS answer;
 
 -- name: advisory_holder
 -- in: lock
 -- out: the holder's connection (NULL: nobody), mine, clock
+-- Waits for nothing. What it says of another connection may be over when it arrives; of
+-- this one's own lock it stays true until this connection says or does something else.
 SELECT IS_USED_LOCK(COALESCE(?, CONCAT(?, LEFT(SHA2(?, 256), 32)))) AS holder, CONNECTION_ID() AS mine,
        TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AS clock;
 
@@ -68,5 +72,7 @@ SELECT t.name, t.token,
 
 -- name: advisory_token
 -- in: name
--- out: the last token drawn
+-- out: the last token drawn, or no row
+-- Read without a lock, before a break of that token alone: the holder of the lock is
+-- the only one who draws, so a later holder has another token or none.
 SELECT token FROM dblock_token WHERE strategy = 4 AND name = ?;

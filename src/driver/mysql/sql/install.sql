@@ -6,6 +6,7 @@
 -- in: sent as text, with literals for the marks: seconds that a lock of a row is waited
 --     for, seconds for a table's lock, seconds that the connection may idle, seconds
 --     that a statement may take (MariaDB; 0: no limit)
+-- out: nothing
 -- One message, so that a half-made connection is never used. Strict mode: a value that
 -- is too long is an error and never cut. Isolation as a variable: tx_isolation in
 -- MariaDB, transaction_isolation since MySQL 5.7.20.
@@ -16,30 +17,41 @@ SET sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00
 
 -- name: session_facts
 -- in: nothing
--- out: clock, version, read-only, database
+-- out: clock, version, read-only, prefix of advisory locks ("": no database)
+-- Facts of the server that do not change while a connection lives; read_only may, and
+-- then writes fail by themselves.
 SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AS clock,
        VERSION() AS version, @@global.read_only AS is_read_only,
        COALESCE(CONCAT('dblock:', LEFT(SHA2(DATABASE(), 256), 12), ':'), '') AS prefix;
 
 -- name: has_wsrep
+-- in: nothing
 -- out: 1: a node of Galera. Error 1193: this server does not know it
+-- MariaDB. Reads a variable. A node that is alone now may get company later.
 SELECT @@wsrep_on;
 
 -- name: is_single_primary
--- out: 0: Group Replication with several primaries. Error 1193: no such plugin
+-- in: nothing
+-- out: 0 and 1: Group Replication with several primaries. Error 1193: no such plugin
+-- MySQL. Reads variables: the mode, and whether a group was ever named.
 SELECT @@group_replication_single_primary_mode, @@group_replication_group_name <> '';
 
 -- name: sync_reads
+-- in: nothing
+-- out: nothing
 -- Galera: reads of this connection wait until what other nodes committed is here.
 SET SESSION wsrep_sync_wait = 1;
 
 -- name: verify_version
+-- in: nothing
 -- out: version
+-- Read without a lock; a migration that is under way shows as the version before it.
 SELECT version FROM dblock_meta WHERE id = 1;
 
 -- name: verify_names
 -- in: nothing
 -- out: how many name columns compare bytes, how many tables are InnoDB (4 and 7 expected)
+-- Reads the catalogue, for the tables of this database alone.
 SELECT (SELECT COUNT(*) FROM information_schema.columns
          WHERE table_schema = DATABASE() AND column_name = 'name' AND data_type = 'varbinary'
            AND character_maximum_length >= 255

@@ -12,7 +12,9 @@ SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AS clock;
 -- name: session_changed
 -- in: session
 -- out: affected rows 1 or 0 (it has ended meanwhile)
--- Third step of a break: the holder reads back what it holds at its next heartbeat.
+-- Third step of a break, in its transaction, after the grant's row (nobody asks for them
+-- in the other order): the holder reads back what it holds at its next heartbeat, which
+-- waits for the commit of this if they meet.
 UPDATE dblock_session SET changed = changed + 1 WHERE id = ?;
 
 -- name: floor_raise
@@ -33,6 +35,8 @@ SELECT id FROM dblock_session
 -- name: token_purge_candidates
 -- in: limit
 -- out: strategy, name, token
+-- Tokens whose names nobody drew for an hour. Read without locks; token_purge judges
+-- each again.
 SELECT strategy, name, token FROM dblock_token
  WHERE since <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - 3600000000
  LIMIT ?;
@@ -40,13 +44,16 @@ SELECT strategy, name, token FROM dblock_token
 -- name: token_purge
 -- in: strategy, name, token
 -- out: affected rows 1 or 0
--- After floor_raise; the token is the one that was seen, a draw since has a larger one.
+-- After floor_raise, in a commit of its own. The token is the one that was seen: a draw
+-- since then has a larger one, and its row stays. A draw that waits for this inserts,
+-- and has read the raised floor.
 /*M! SET STATEMENT innodb_lock_wait_timeout = 0 FOR */
 DELETE FROM dblock_token WHERE strategy = ? AND name = ? AND token = ?;
 
 -- name: row_purge_candidates
 -- in: limit
 -- out: name
+-- Names that were seeded an hour ago, locked or not: row_purge finds out.
 SELECT name FROM dblock_row
  WHERE created <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - 3600000000
  LIMIT ?;
@@ -62,5 +69,7 @@ DELETE FROM dblock_row WHERE name = ?;
 -- name: row_purge_probe
 -- in: name
 -- out: one row, or error 3572: somebody holds the lock
--- Before row_purge on MySQL 8, whose DELETE would wait a second for a holder.
+-- Before row_purge on MySQL 8, whose DELETE would wait a second for a holder. In
+-- autocommit: its own lock is gone with the answer. A holder that comes in between makes
+-- the DELETE wait that second, and no more.
 SELECT created FROM dblock_row WHERE name = ? FOR UPDATE /*M! NOWAIT */ /*!80000 NOWAIT */;

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* mysql_server.c - what a connection sets when it opens, and what kind of server is at the
+ * other end: sql/install.sql. What follows from that is the steps' business. */
+#include "mysql_server.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mysql_connection.h"
+#include "mysql_sql.h"
+#include "mysql_target.h"
+#include "mysql_text.h"
+
+/* "10.11.19-MariaDB-1" or "5.5.5-10.11.19-MariaDB" or "8.0.36" as 101119, 80036. */
+static void read_version(struct dblock_connection *connection, const char *text)
+{
+    unsigned int major = 0, minor = 0, patch = 0;
+
+    connection->is_mariadb = strstr(text, "MariaDB") != NULL;
+    if (connection->is_mariadb && strncmp(text, "5.5.5-", 6) == 0)
+        text += 6;
+    (void)sscanf(text, "%u.%u.%u", &major, &minor, &patch);
+    connection->version = major * 10000 + minor * 100 + patch;
+    connection->has_nowait = connection->is_mariadb || connection->version >= 80000;
+}
+
+/* Several writable nodes: locks of rows and named locks exclude nobody there. */
+static unsigned int read_cluster(
+    struct dblock_connection *connection, const struct dblock_call *call)
+{
+    struct mysql_text_answer facts;
+    unsigned int code;
+
+    code = mysql_text_run(connection,
+        connection->is_mariadb ? mysql_sql_has_wsrep : mysql_sql_is_single_primary, call, 1, 0,
+        &facts);
+    if (code == 1193) /* unknown variable: no such thing in this server */
+        return 0;
+    if (code != 0)
+        return code;
+    if (connection->is_mariadb && facts.values[0][0] == '1') {
+        connection->is_multi_writer = 1;
+        dblock_text_copy(connection->multi_writer, sizeof connection->multi_writer, "Galera");
+        return mysql_text_run(connection, mysql_sql_sync_reads, call, 1, 0, NULL);
+    }
+    if (!connection->is_mariadb && facts.values[0][0] == '0' && facts.values[1][0] == '1') {
+        connection->is_multi_writer = 1;
+        dblock_text_copy(
+            connection->multi_writer, sizeof connection->multi_writer, "Group Replication");
+    }
+    return 0;
+}
+
+static unsigned int set_session(
+    struct dblock_connection *connection, const struct dblock_call *call)
+{
+    const struct dblock_target *target = connection->target;
+    int is_holding = connection->role == DBLOCK_ROLE_ROW || connection->role == DBLOCK_ROLE_ADVISORY;
+    struct mysql_literal settings[4] = { { MYSQL_LITERAL_NUMBER, 1, NULL, 0 },
+        { MYSQL_LITERAL_NUMBER, mysql_count_seconds(target->io_timeout_us), NULL, 0 },
+        { MYSQL_LITERAL_NUMBER, is_holding ? mysql_count_seconds(target->ttl_us) : 28800, NULL, 0 },
+        { MYSQL_LITERAL_SECONDS, is_holding ? 0 : target->io_timeout_us, NULL, 0 } };
+    char sql[600];
+
+    /* MySQL 8: a try does not wait, and a wait has its own limit (row.sql, row_wait). */
+    if (connection->role == DBLOCK_ROLE_ROW && !connection->is_mariadb &&
+        connection->version >= 80000)
+        settings[0].number = 100000;
+    if (!mysql_text_fill(sql, sizeof sql, mysql_sql_session_settings, settings, 4)) {
+        mysql_note_error(connection, 2020, "HY000", "settings that are too long", 0);
+        return connection->error_code;
+    }
+    return mysql_text_run(connection, sql, call, 1, 0, NULL);
+}
+
+unsigned int mysql_server_greet(struct dblock_connection *connection,
+    const struct dblock_call *call, struct dblock_answer *answer)
+{
+    struct mysql_text_answer facts;
+    unsigned int code;
+
+    read_version(connection, mysql_get_server_info(connection->mysql));
+    code = set_session(connection, call);
+    if (code == 0)
+        code = mysql_text_run(connection, mysql_sql_session_facts, call, 1, 0, &facts);
+    if (code == 0)
+        code = read_cluster(connection, call);
+    if (code == 0 && connection->role == DBLOCK_ROLE_ROW)
+        code = mysql_text_run(connection, "SET autocommit = 0", call, 1, 0, NULL);
+    if (code != 0)
+        return code;
+    connection->is_read_only = facts.values[2][0] == '1';
+    mysql_in_text(connection, MYSQL_B_PREFIX, facts.values[3]);
+    answer->outcome = DBLOCK_ANSWER_YES;
+    answer->now_us = strtoll(facts.values[0], NULL, 10);
+    return 0;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* mysql_server.h - the first words with a server. */
+#ifndef DBLOCK_MYSQL_SERVER_H
+#define DBLOCK_MYSQL_SERVER_H
+
+#include <dblock/sys/driver.h>
+
+struct dblock_connection;
+
+/* Settings of the role, facts into the connection, the clock into `answer`. 0, a native
+ * code, or one of mysql_text_run()'s own. No database: the advisory prefix is empty. */
+unsigned int mysql_server_greet(struct dblock_connection *connection,
+    const struct dblock_call *call, struct dblock_answer *answer);
+
+#endif
