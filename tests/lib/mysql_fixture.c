@@ -196,6 +196,36 @@ struct dblock_connection *mysql_fixture_connect(struct mysql_fixture *fixture, i
     return connection;
 }
 
+unsigned long mysql_fixture_server_id(const struct dblock_connection *connection)
+{
+    return connection->server_id;
+}
+
+int mysql_fixture_is_in_transaction(const struct dblock_connection *connection)
+{
+    return mysql_is_in_transaction(connection);
+}
+
+int mysql_fixture_is_mariadb(const struct dblock_connection *connection)
+{
+    return connection->is_mariadb;
+}
+
+const char *mysql_fixture_user(const struct mysql_fixture *fixture)
+{
+    return fixture->target->user;
+}
+
+const char *mysql_fixture_database(const struct mysql_fixture *fixture)
+{
+    return fixture->target->database;
+}
+
+unsigned int mysql_fixture_port(const struct mysql_fixture *fixture)
+{
+    return fixture->target->port != 0 ? fixture->target->port : 3306;
+}
+
 struct dblock_subject mysql_subject(const char *name)
 {
     struct dblock_subject subject = { name, strlen(name), 0, 0 };

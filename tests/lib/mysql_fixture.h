@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* mysql_fixture.h - a database of its own on the server of DBLOCK_TEST_MYSQL_ADMIN (or the
- * one of DBLOCK_TEST_MYSQL as it is), and short ways to call the driver's steps on it. */
+/* mysql_fixture.h - the database of DBLOCK_TEST_MYSQL, with empty tables, and short ways to
+ * call the driver's steps on it. Tests of this fixture run alone. */
 #ifndef DBLOCK_TEST_MYSQL_FIXTURE_H
 #define DBLOCK_TEST_MYSQL_FIXTURE_H
 
@@ -49,6 +49,16 @@ unsigned int mysql_fixture_run(struct st_mysql *connection, const char *format, 
     DBLOCK_PRINTF_(2, 3);
 int64_t mysql_fixture_number(struct st_mysql *connection, const char *format, ...)
     DBLOCK_PRINTF_(2, 3);
+
+/* What the server calls the connection, and whether its last answer said "in a
+ * transaction". */
+unsigned long mysql_fixture_server_id(const struct dblock_connection *connection);
+int mysql_fixture_is_in_transaction(const struct dblock_connection *connection);
+int mysql_fixture_is_mariadb(const struct dblock_connection *connection);
+/* Parts of the fixture's own URL. */
+const char *mysql_fixture_user(const struct mysql_fixture *fixture);
+const char *mysql_fixture_database(const struct mysql_fixture *fixture);
+unsigned int mysql_fixture_port(const struct mysql_fixture *fixture);
 
 struct dblock_subject mysql_subject(const char *name);
 /* 16 bytes that begin with the text and are the same for the same text. They live until
