@@ -170,7 +170,7 @@ static dblock_status greet(struct dblock_connection *connection, const struct db
     /* unnamed, as it is not known yet whether a pooler stands between */
     connection->is_pooled = 1;
     pgsql_message_init(&message, connection, call, "connect to PostgreSQL", NULL,
-        PGSQL_READS | PGSQL_WAITS | PGSQL_OWN_BOUNDS);
+        PGSQL_READS | PGSQL_CONNECTS | PGSQL_OWN_BOUNDS);
     add_settings(&message);
     status = pgsql_message_run(&message, reterr);
     if (status == DBLOCK_OK) {
@@ -277,6 +277,8 @@ dblock_status pgsql_connection_ping(struct dblock_connection *connection,
     pgsql_message_init(&message, connection, call, "ping", NULL, PGSQL_READS);
     pgsql_message_add(
         &message, is_advisory ? STATEMENT_PING_ADVISORY : STATEMENT_PING, NULL);
+    if (connection->is_holding)
+        pgsql_message_add_nothing(&message);
     status = pgsql_message_run(&message, reterr);
     if (status == DBLOCK_OK) {
         answer->now_us = pgsql_get_time(message.results[0], 0, 0);

@@ -73,6 +73,7 @@ static dblock_status attempt(struct dblock_connection *connection, const struct 
         parameters.n = 1;
     }
     pgsql_message_add(&message, STATEMENT_ROW_TAKE, &parameters);
+    pgsql_message_add_nothing(&message);
     status = pgsql_message_run(&message, reterr);
     if (status == DBLOCK_OK) {
         const PGresult *result = message.results[message.n_results - 1];

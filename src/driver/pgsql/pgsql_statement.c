@@ -70,6 +70,7 @@ void pgsql_message_init(struct pgsql_message *message, struct dblock_connection 
     message->flags = flags;
     message->is_bounded = 0;
     message->is_cancelled = 0;
+    message->is_interrupted = 0;
     message->is_refused = 0;
     message->n_entries = 0;
     message->n_results = 0;
@@ -106,18 +107,39 @@ void pgsql_message_add_begin(struct pgsql_message *message)
     send_statement(message, STATEMENT_POOLED_SETTINGS, &settings, 0);
 }
 
-/* 1: the socket is ready. 0: the deadline came. */
+void pgsql_message_add_nothing(struct pgsql_message *message)
+{
+    send_statement(message, STATEMENT_NOTHING, NULL, 0);
+}
+
+/* Uncaught, a cancel request is a line in the server's log. So one that is wanted at once waits
+ * until the server has most likely come to where it is caught. */
+#define LEAST_WAIT_US 5000
+
+static void interrupt(struct pgsql_message *message, short events)
+{
+    struct dblock_call pause = { message->sent_us + LEAST_WAIT_US, -1 };
+
+    if (dblock_fd_wait(PQsocket(message->connection->pg), events, &pause, 0) == 1)
+        return; /* it ends by itself; or this is asked again */
+    message->is_interrupted = 1;
+    pgsql_connection_interrupt(message->connection);
+}
+
+/* 1: the socket may be ready; whoever waits asks libpq, and waits again. 0: give up. */
 static int await(struct pgsql_message *message, short events)
 {
-    int heeds = (message->flags & PGSQL_WAITS) && !message->is_cancelled;
+    int heeds = (message->flags & (PGSQL_WAITS | PGSQL_CONNECTS)) && !message->is_interrupted;
     int ready =
         dblock_fd_wait(PQsocket(message->connection->pg), events, message->call, heeds);
 
     if (ready >= 0)
         return ready;
     message->is_cancelled = 1;
-    pgsql_connection_interrupt(message->connection);
-    return 1; /* not really: whoever waits asks libpq, and waits again */
+    if (message->flags & PGSQL_CONNECTS)
+        return 0;
+    interrupt(message, events);
+    return 1;
 }
 
 /* All of it to the kernel. 1 sent, 0 the deadline came, -1 the connection is lost. */
@@ -174,6 +196,7 @@ static void take_result(struct pgsql_message *message, struct reading *reading,
     switch (PQresultStatus(result)) {
     case PGRES_COMMAND_OK:
     case PGRES_TUPLES_OK:
+    case PGRES_EMPTY_QUERY:
         if (entry->is_prepare)
             message->connection->is_prepared[entry->statement] = 1;
         else if (entry->statement == STATEMENT_COMMIT &&
@@ -268,6 +291,7 @@ dblock_status pgsql_message_run(struct pgsql_message *message, struct dblock_err
             DBLOCK_E_CONNECTION, NULL, reterr);
     }
     connection->is_busy = 1;
+    message->sent_us = dblock_clock_us();
     if (!PQpipelineSync(connection->pg) || (sent = flush(message)) < 0)
         sent = -1;
     if (sent != 0)

@@ -23,7 +23,8 @@ enum { /* flags of a message */
     PGSQL_READS = 0,          /* without effect: a lost answer is not uncertain */
     PGSQL_WRITES = 1 << 0,
     PGSQL_WAITS = 1 << 1,     /* heeds call->cancel_fd by a cancel request */
-    PGSQL_OWN_BOUNDS = 1 << 2 /* BEGIN and COMMIT are the caller's */
+    PGSQL_CONNECTS = 1 << 2,  /* heeds call->cancel_fd by giving up the connection */
+    PGSQL_OWN_BOUNDS = 1 << 3 /* BEGIN and COMMIT are the caller's */
 };
 
 enum { PGSQL_ENTRIES_MAX = 16, PGSQL_RESULTS_MAX = 6 };
@@ -40,9 +41,11 @@ struct pgsql_message {
     const char *action; /* "take lease", for messages */
     const char *name;   /* of the lock, or NULL */
     int flags;
-    int is_bounded;   /* wrapped in a transaction here */
-    int is_cancelled; /* a cancel request was sent; the results are there all the same */
-    int is_refused;   /* the failure is an answer of the server, in place of the first result */
+    int is_bounded;     /* wrapped in a transaction here */
+    uint64_t sent_us;
+    int is_cancelled;   /* cancel_fd became readable; the results are there all the same */
+    int is_interrupted; /* a cancel request was sent */
+    int is_refused;     /* the failure is an answer of the server, in place of the first result */
     int n_entries;
     int n_results;
     PGresult *results[PGSQL_RESULTS_MAX]; /* of what was added with pgsql_message_add() */
@@ -59,6 +62,10 @@ void pgsql_message_add_begin(struct pgsql_message *message);
 /* The same, without a result to keep. */
 void pgsql_message_add_quiet(struct pgsql_message *message, enum pgsql_statement statement,
     const struct pgsql_parameters *parameters);
+/* For the end of a message that leaves its transaction open: the server keeps the snapshot of the
+ * last statement until another one takes its place, and that of a lock that is held for hours
+ * would keep vacuum and CREATE INDEX CONCURRENTLY waiting. */
+void pgsql_message_add_nothing(struct pgsql_message *message);
 /* DBLOCK_OK: all statements succeeded, and their transaction is committed (unless the caller keeps
  * it open). PGSQL_CONFLICT, or a failure: no effect, or E_UNCERTAIN. */
 dblock_status pgsql_message_run(struct pgsql_message *message, struct dblock_error *reterr);

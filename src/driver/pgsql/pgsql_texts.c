@@ -8,6 +8,7 @@ const struct pgsql_text pgsql_texts[N_STATEMENTS] = {
     [STATEMENT_BEGIN] = { "begin", "BEGIN ISOLATION LEVEL READ COMMITTED" },
     [STATEMENT_COMMIT] = { "commit", "COMMIT" },
     [STATEMENT_ROLLBACK] = { "rollback", "ROLLBACK" },
+    [STATEMENT_NOTHING] = { "nothing", "" },
     [STATEMENT_OPEN] = { "connection_open", pgsql_sql_connection_open },
     [STATEMENT_OPEN_14] = { "connection_open_14", pgsql_sql_connection_open_14 },
     [STATEMENT_OPEN_17] = { "connection_open_17", pgsql_sql_connection_open_17 },

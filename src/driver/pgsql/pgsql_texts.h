@@ -7,6 +7,7 @@ enum pgsql_statement { /* insert's are lease's plus an offset, in the same order
     STATEMENT_BEGIN,
     STATEMENT_COMMIT,
     STATEMENT_ROLLBACK,
+    STATEMENT_NOTHING,
     STATEMENT_OPEN,
     STATEMENT_OPEN_14,
     STATEMENT_OPEN_17,

@@ -140,6 +140,6 @@ FROM (
     ) AS g
 WHERE g.name > coalesce($3, ''::bytea)
     AND ($1 IS NULL OR g.name = $1)
-    AND ($2 IS NULL OR pg_catalog.substr(g.name, 1, pg_catalog.octet_length($2)) = $2)
+    AND ($2 IS NULL OR pg_catalog.substr(g.name, 1, pg_catalog.octet_length($2::bytea)) = $2)
 ORDER BY g.name
 LIMIT $5;

@@ -214,7 +214,7 @@ FROM (
         LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
     WHERE l.name >= coalesce($1, $2, ''::bytea) AND l.name > coalesce($3, ''::bytea)
         AND ($1 IS NULL OR l.name = $1)
-        AND ($2 IS NULL OR pg_catalog.substr(l.name, 1, pg_catalog.octet_length($2)) = $2)
+        AND ($2 IS NULL OR pg_catalog.substr(l.name, 1, pg_catalog.octet_length($2::bytea)) = $2)
     ) AS g
 WHERE $4 OR g.is_in_force
 ORDER BY g.name

@@ -96,7 +96,7 @@ FROM dblock_schema.dblock_row AS r
     LEFT JOIN pg_catalog.pg_stat_activity AS a ON a.pid = lock.pid
 WHERE r.name >= coalesce($1, $2, ''::bytea) AND r.name > coalesce($3, ''::bytea)
     AND ($1 IS NULL OR r.name = $1)
-    AND ($2 IS NULL OR pg_catalog.substr(r.name, 1, pg_catalog.octet_length($2)) = $2)
+    AND ($2 IS NULL OR pg_catalog.substr(r.name, 1, pg_catalog.octet_length($2::bytea)) = $2)
     AND ($4 OR lock.pid IS NOT NULL)
 ORDER BY r.name
 LIMIT $5;
