@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* pairs.h - what the parts of the benchmark know of each other.
+ *
+ * A pair is one acquire and one release. A side is one way to make pairs: through the
+ * library, or directly on the client library of the database with the very statements
+ * of the driver (its object file is linked, so the texts are the same bytes). */
+#ifndef DBLOCK_BENCH_PAIRS_H
+#define DBLOCK_BENCH_PAIRS_H
+
+#include <dblock/dblock.h>
+
+#include <stdio.h>
+
+enum { N_STRATEGIES = 4, ID_SIZE = 16 };
+
+/* One way to make pairs. Every function that fails has said why on stderr. */
+struct side {
+    int (*pair)(void *context); /* 0 or -1 */
+    void *context;
+};
+
+/* What is there for one database. */
+struct database {
+    const char *name;     /* as people write it */
+    const char *variable; /* the environment's variable with the URL; NULL a file of our own */
+    const dblock_driver *(*driver)(void);
+    void *(*open)(const char *url, int strategy); /* the direct side; NULL: failed */
+    int (*pair)(void *raw);
+    void (*close)(void *raw);
+    /* Rows of dblock's tables that were updated so far, as the database tells. */
+    double (*count_updates)(const char *url);
+    double goals[N_STRATEGIES + 1]; /* by strategy; 0: there is no direct side to compare with */
+};
+
+extern const struct database bench_pgsql;
+extern const struct database bench_mysql;
+extern const struct database bench_sqlite;
+
+/* Statements of every handle of SQLite that this process opens from the first call on. */
+void sqlite_count_statements(void);
+uint64_t sqlite_statement_count(void);
+
+/* ---------------------------------------------------------------- library.c */
+
+struct library;
+
+/* A client with its tables; ttl_ms 0: the library's own. */
+struct library *library_open(const struct database *database, const char *url, int strategy,
+    uint64_t ttl_ms);
+int library_pair(void *library);
+dblock_client *library_client(struct library *library);
+void library_close(struct library *library);
+
+/* --------------------------------------------------------------- sampling.c */
+
+struct samples {
+    uint32_t *durations_ns;
+    size_t n;
+    size_t room;
+    double p50_us;
+    double cpu_us; /* of this process, a pair */
+};
+
+struct comparison {
+    struct samples raw;
+    struct samples ours;
+    double ratio;     /* of the medians */
+    double cpu_ratio; /* of the client's processor time */
+    double worst;     /* of the medians of single rounds: how far the noise goes */
+    double best;
+};
+
+uint64_t bench_now_ns(void);
+
+/* A B A B: `n_rounds` rounds of `seconds` for each side, in short turns. 0 or -1. */
+int sampling_compare(const struct side *raw, const struct side *ours, int n_rounds,
+    double seconds, struct comparison *ret_comparison);
+void sampling_free(struct comparison *comparison);
+
+double sampling_median(double *values, size_t n);
+
+/* ------------------------------------------------------------------ proxy.c */
+
+struct proxy;
+
+/* Passes on between its own Unix socket and the one that `url` names (host=FOLDER&port=N of
+ * PostgreSQL, socket=PATH of MySQL), and counts. Writes the URL that leads through it. */
+struct proxy *proxy_open(const char *url, char *ret_url, size_t size);
+/* Messages so far: what clients sent between two answers counts once. */
+uint64_t proxy_count(const struct proxy *proxy);
+void proxy_close(struct proxy *proxy);
+
+/* The value of "key=" in the query of a URL; 0 if it is not there. */
+int url_value(const char *url, const char *key, char *ret_value, size_t size);
+
+/* ----------------------------------------------------- the other benchmarks */
+
+struct settings {
+    int n_rounds;
+    double seconds;
+    long n_memory_pairs;
+    long n_leases;
+    int n_commands;
+    const char *command; /* path of dblock; NULL: not measured */
+    const char *folder;  /* for files; ours alone */
+    FILE *json;          /* NULL: not wanted */
+    int n_missed;        /* goals */
+    int n_written;       /* JSON records */
+};
+
+/* Each prints its lines. 0, or -1: it could not be measured. */
+int pairs_run(const struct database *database, const char *url, struct settings *settings);
+int heartbeat_run(const struct database *database, const char *url, struct settings *settings);
+int memory_run(const struct database *database, const char *url, struct settings *settings);
+int command_run(struct settings *settings);
+
+/* ----------------------------------------------------------------- report.c */
+
+/* The end of a line of a table, " missed" or "", and counts. goal 0: none. */
+const char *report_goal(struct settings *settings, double value, double goal);
+void report_begin(const struct settings *settings);
+/* One record: a name, and numbers by "key" until NULL: report_json(s, "x", "us", 1.5, NULL). */
+void report_json(struct settings *settings, const char *what, const char *of, ...);
+void report_end(const struct settings *settings);
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/* sampling.c - how long pairs take: two sides by turns, in short turns, so that whatever
+ * else the machine does meets both. The median of single pairs leaves out what interrupts
+ * a few of them. */
+#include "pairs.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { WARM_UP_PAIRS = 200, TURNS_PER_ROUND = 15 };
+
+uint64_t bench_now_ns(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static double cpu_us(void)
+{
+    struct timespec used;
+
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return (double)used.tv_sec * 1e6 + (double)used.tv_nsec / 1e3;
+}
+
+static int compare_durations(const void *left, const void *right)
+{
+    uint32_t a = *(const uint32_t *)left;
+    uint32_t b = *(const uint32_t *)right;
+
+    return (a > b) - (a < b);
+}
+
+static int compare_values(const void *left, const void *right)
+{
+    double a = *(const double *)left;
+    double b = *(const double *)right;
+
+    return (a > b) - (a < b);
+}
+
+static double median_us(const uint32_t *durations_ns, size_t n)
+{
+    uint32_t *sorted = malloc((n + 1) * sizeof *sorted);
+    double result;
+
+    if (sorted == NULL || n == 0) {
+        free(sorted);
+        return 0;
+    }
+    memcpy(sorted, durations_ns, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, compare_durations);
+    result = sorted[n / 2] / 1e3;
+    free(sorted);
+    return result;
+}
+
+double sampling_median(double *values, size_t n)
+{
+    qsort(values, n, sizeof *values, compare_values);
+    return n > 0 ? values[n / 2] : 0;
+}
+
+static int keep(struct samples *samples, uint64_t duration_ns)
+{
+    uint32_t *larger;
+
+    if (samples->n == samples->room) {
+        samples->room = samples->room > 0 ? 2 * samples->room : 1 << 16;
+        larger = realloc(samples->durations_ns, samples->room * sizeof *larger);
+        if (larger == NULL)
+            return -1;
+        samples->durations_ns = larger;
+    }
+    samples->durations_ns[samples->n++] =
+        duration_ns < UINT32_MAX ? (uint32_t)duration_ns : UINT32_MAX;
+    return 0;
+}
+
+static int run_turn(const struct side *side, double seconds, struct samples *samples)
+{
+    uint64_t end_ns = bench_now_ns() + (uint64_t)(seconds * 1e9);
+    double cpu_before_us = cpu_us();
+    uint64_t before_ns = bench_now_ns();
+
+    do {
+        uint64_t after_ns;
+
+        if (side->pair(side->context) != 0)
+            return -1;
+        after_ns = bench_now_ns();
+        if (keep(samples, after_ns - before_ns) != 0)
+            return -1;
+        before_ns = bench_now_ns();
+    } while (before_ns < end_ns);
+    samples->cpu_us += cpu_us() - cpu_before_us;
+    return 0;
+}
+
+static int warm_up(const struct side *side)
+{
+    int i;
+
+    for (i = 0; i < WARM_UP_PAIRS; ++i)
+        if (side->pair(side->context) != 0)
+            return -1;
+    return 0;
+}
+
+static void conclude(struct samples *samples)
+{
+    samples->p50_us = median_us(samples->durations_ns, samples->n);
+    if (samples->n > 0)
+        samples->cpu_us /= (double)samples->n;
+}
+
+static int run_round(const struct side *raw, const struct side *ours, int is_first,
+    double seconds, struct comparison *comparison)
+{
+    size_t raw_from = comparison->raw.n;
+    size_t ours_from = comparison->ours.n;
+    double turn = seconds / TURNS_PER_ROUND;
+    double ratio;
+    int i;
+
+    for (i = 0; i < TURNS_PER_ROUND; ++i)
+        if (run_turn(raw, turn, &comparison->raw) != 0 ||
+            run_turn(ours, turn, &comparison->ours) != 0)
+            return -1;
+    ratio = median_us(comparison->ours.durations_ns + ours_from, comparison->ours.n - ours_from) /
+        median_us(comparison->raw.durations_ns + raw_from, comparison->raw.n - raw_from);
+    if (is_first || ratio < comparison->best)
+        comparison->best = ratio;
+    if (is_first || ratio > comparison->worst)
+        comparison->worst = ratio;
+    return 0;
+}
+
+int sampling_compare(const struct side *raw, const struct side *ours, int n_rounds,
+    double seconds, struct comparison *ret_comparison)
+{
+    int i;
+
+    memset(ret_comparison, 0, sizeof *ret_comparison);
+    if (warm_up(raw) != 0 || warm_up(ours) != 0)
+        return -1;
+    for (i = 0; i < n_rounds; ++i)
+        if (run_round(raw, ours, i == 0, seconds, ret_comparison) != 0)
+            return -1;
+    conclude(&ret_comparison->raw);
+    conclude(&ret_comparison->ours);
+    ret_comparison->ratio = ret_comparison->ours.p50_us / ret_comparison->raw.p50_us;
+    ret_comparison->cpu_ratio = ret_comparison->ours.cpu_us / ret_comparison->raw.cpu_us;
+    return 0;
+}
+
+void sampling_free(struct comparison *comparison)
+{
+    free(comparison->raw.durations_ns);
+    free(comparison->ours.durations_ns);
+}
