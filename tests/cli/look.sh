@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # look.sh - show, list and break: what they tell, to people and to programs. Runs
-# beside others.
+# beside others. Time limit: 300 s.
 . "$(dirname "$0")/lib/cli.sh"
 
 look()

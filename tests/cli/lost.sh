@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # lost.sh - the lock is lost while COMMAND runs: it is told to end, then made to,
-# and dblock exits with 76. Runs beside others.
+# and dblock exits with 76. Runs beside others. Time limit: 300 s.
 . "$(dirname "$0")/lib/cli.sh"
 
 # Says that it runs, and, when it is told to end, that it was told.
