@@ -181,9 +181,15 @@ void dblk_link_return(dblock_client *client, struct dblk_link *link)
     dblk_unlock_client(client);
 }
 
-static int may_repeat(
-    dblock_status status, int is_reused, const struct dblock_answer *answer, unsigned n_tries)
+/* A row that is locked is most often so for the moment of somebody's take; a guarded transaction
+ * still stands there after this. */
+enum { PINNED_LONG_US = 40000 };
+
+static int may_repeat(dblock_status status, int is_reused, const struct dblock_answer *answer,
+    unsigned n_tries, uint64_t since_us)
 {
+    if (status == DBLOCK_OK && answer->outcome == DBLOCK_ANSWER_PINNED)
+        return since_us < PINNED_LONG_US;
     if (status == DBLOCK_OK)
         return answer->outcome == DBLOCK_ANSWER_AGAIN && n_tries < 60;
     return (status == DBLOCK_E_CONNECTION && is_reused && n_tries < 4) ||
@@ -193,7 +199,8 @@ static int may_repeat(
 dblock_status dblk_short(dblock_client *client, dblk_short_fn fn, void *context,
     struct dblk_short_result *ret_result, struct dblock_error *reterr)
 {
-    struct dblock_call call = { dblk_later(dblk_now_us(), client->settings.io_us), -1 };
+    uint64_t begun_us = dblk_now_us();
+    struct dblock_call call = { dblk_later(begun_us, client->settings.io_us), -1 };
     struct dblk_short_result result;
     struct dblock_error error;
     unsigned n_tries = 0;
@@ -220,7 +227,7 @@ dblock_status dblk_short(dblock_client *client, dblk_short_fn fn, void *context,
         if (status == DBLOCK_E_UNCERTAIN)
             result.was_uncertain = 1;
         if (dblk_now_us() >= call.deadline_us ||
-            !may_repeat(status, is_reused, &result.answer, n_tries)) {
+            !may_repeat(status, is_reused, &result.answer, n_tries, dblk_now_us() - begun_us)) {
             if (status == DBLOCK_OK && result.answer.outcome == DBLOCK_ANSWER_AGAIN) {
                 status = dblock_error_set(&error, DBLOCK_E_DATABASE, "try again",
                     "the database chose this statement as a victim each time");

@@ -43,8 +43,8 @@ static inline int64_t dblk_link_database_us(const struct dblk_link *link, uint64
 }
 
 /* One short step on a lent link. A connection that had gone stale is replaced; an answer that was
- * lost, and AGAIN, are asked for again within the I/O limit, so only steps that may be repeated
- * go this way. */
+ * lost, and AGAIN, are asked for again within the I/O limit, and PINNED for a moment; so only
+ * steps that may be repeated go this way. */
 typedef dblock_status (*dblk_short_fn)(dblock_client *client, struct dblk_link *link,
     const struct dblock_call *call, void *context, struct dblock_answer *answer,
     struct dblock_error *error);
