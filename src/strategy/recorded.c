@@ -156,8 +156,9 @@ struct dblk_step dblk_recorded_next(struct dblk_machine *machine, const struct d
             return failed_take(machine, event);
         if (machine->stage == DBLK_STAGE_LOOK)
             return settle_on(machine, event);
-        if (machine->stage == DBLK_STAGE_GIVE_BACK)
-            return dblk_end_open(machine, event->status);
+        if (machine->stage == DBLK_STAGE_GIVE_BACK) /* granted, and perhaps in force yet */
+            return dblk_end_open(machine,
+                event->status == DBLOCK_E_CLOSED ? DBLOCK_E_CLOSED : DBLOCK_E_UNCERTAIN);
         return dblk_failed(machine, event);
     case DBLK_EVENT_CANCELLED:
         return is_settling ? dblk_end_open(machine, DBLOCK_CANCELLED)
