@@ -2,6 +2,7 @@
 /* pgsql_connection.c - connecting, closing, and whether it is still there. */
 #include "pgsql_connection.h"
 
+#include "pgsql_cancel.h"
 #include "pgsql_error.h"
 #include "pgsql_statement.h"
 
@@ -210,16 +211,6 @@ dblock_status pgsql_connection_open(struct dblock_target *target, int role,
     return status;
 }
 
-void pgsql_connection_interrupt(const struct dblock_connection *connection)
-{
-    char reason[256];
-    PGcancel *cancel = PQgetCancel(connection->pg);
-
-    if (cancel != NULL)
-        (void)PQcancel(cancel, reason, sizeof reason); /* if it fails, the slice ends soon */
-    PQfreeCancel(cancel);
-}
-
 /* A parent's socket: what libpq says at the end must not reach the server, which would end the
  * parent's session. A socket that leads nowhere takes its place. */
 static void cut_off(PGconn *pg)
@@ -234,24 +225,14 @@ static void cut_off(PGconn *pg)
         (void)close(nowhere);
 }
 
-/* Over a Unix socket a cancel request cannot hang. Elsewhere the server notices by itself
- * (client_connection_check_interval), or at the end of its statement. */
-static int is_near(const PGconn *pg)
-{
-    const char *host = PQhost(pg);
-
-    return host != NULL && host[0] == '/';
-}
-
 void pgsql_connection_close(struct dblock_connection *connection, int how)
 {
     if (connection == NULL)
         return;
     if (connection->pg != NULL && how == DBLOCK_CLOSE_FORKED)
         cut_off(connection->pg);
-    else if (connection->pg != NULL && how == DBLOCK_CLOSE_ABORT && connection->is_busy &&
-        is_near(connection->pg))
-        pgsql_connection_interrupt(connection);
+    else if (connection->pg != NULL && how == DBLOCK_CLOSE_ABORT && connection->is_busy)
+        (void)pgsql_cancel(connection->pg, 50000); /* or the server's own limits end it */
     PQfinish(connection->pg);
     free(connection->ids);
     free(connection);

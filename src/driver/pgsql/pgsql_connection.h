@@ -36,8 +36,4 @@ dblock_status pgsql_connection_ping(struct dblock_connection *connection,
 dblock_status pgsql_connection_verify(struct dblock_connection *connection,
     const struct dblock_call *call, struct dblock_answer *answer, struct dblock_error *reterr);
 
-/* Asks the server to end what runs on this connection. Takes a connection of its own, for a
- * moment; a server that is out of reach is bounded by tcp_user_timeout. */
-void pgsql_connection_interrupt(const struct dblock_connection *connection);
-
 #endif

@@ -10,6 +10,7 @@
  *   it says nothing any more, in time              uncertain, if the message writes */
 #include "pgsql_statement.h"
 
+#include "pgsql_cancel.h"
 #include "pgsql_error.h"
 
 #include <poll.h>
@@ -114,16 +115,17 @@ void pgsql_message_add_nothing(struct pgsql_message *message)
 
 /* Uncaught, a cancel request is a line in the server's log. So one that is wanted at once waits
  * until the server has most likely come to where it is caught. */
-#define LEAST_WAIT_US 5000
+enum { LEAST_WAIT_US = 5000, CANCEL_LIMIT_US = 250000 };
 
-static void interrupt(struct pgsql_message *message, short events)
+/* 0: the server is out of reach. */
+static int interrupt(struct pgsql_message *message, short events)
 {
     struct dblock_call pause = { message->sent_us + LEAST_WAIT_US, -1 };
 
     if (dblock_fd_wait(PQsocket(message->connection->pg), events, &pause, 0) == 1)
-        return; /* it ends by itself; or this is asked again */
+        return 1; /* it ends by itself; or this is asked again */
     message->is_interrupted = 1;
-    pgsql_connection_interrupt(message->connection);
+    return pgsql_cancel(message->connection->pg, CANCEL_LIMIT_US);
 }
 
 /* 1: the socket may be ready; whoever waits asks libpq, and waits again. 0: give up. */
@@ -138,8 +140,7 @@ static int await(struct pgsql_message *message, short events)
     message->is_cancelled = 1;
     if (message->flags & PGSQL_CONNECTS)
         return 0;
-    interrupt(message, events);
-    return 1;
+    return interrupt(message, events);
 }
 
 /* All of it to the kernel. 1 sent, 0 the deadline came, -1 the connection is lost. */
