@@ -130,7 +130,53 @@ static void slow_callback__does_not_stop_heartbeats(struct contract *contract)
     expect_status(contract, DBLOCK_OK, dblock_confirm(lock, &contract->error));
 }
 
+struct trace_watch {
+    atomic_int n_calls;
+    atomic_int n_wrong;
+    _Atomic(dblock_client *) client;
+};
+
+static void call_from_trace(const struct dblock_trace *trace, void *context)
+{
+    struct trace_watch *watch = context;
+    dblock_client *client = atomic_load(&watch->client);
+    struct dblock_stats stats = DBLOCK_STATS_INIT;
+    dblock_lock *lock = NULL;
+
+    (void)trace;
+    if (client == NULL)
+        return;
+    (void)atomic_fetch_add(&watch->n_calls, 1);
+    if (dblock_client_stats(client, &stats) != DBLOCK_OK ||
+        dblock_acquire(client, "x", NULL, &lock, NULL) != DBLOCK_E_CALLBACK ||
+        dblock_ping(client, NULL) != DBLOCK_E_CALLBACK)
+        (void)atomic_fetch_add(&watch->n_wrong, 1);
+}
+
+/* Called with no lock of ours held, on whichever thread does the thing. */
+static void trace__may_call_any_functions_only(struct contract *contract)
+{
+    struct trace_watch watch = { 0 };
+    struct dblock_config config = own_config(contract);
+    struct dblock_options options = own_options(contract);
+    dblock_client *client;
+
+    config.on_trace = call_from_trace;
+    config.trace_context = &watch;
+    client = open_configured(contract, CONTRACT_URL, &config);
+    atomic_store(&watch.client, client);
+    options.ttl_ms = 200;
+    (void)take_with(contract, client, own_name(contract, "x"), &options);
+    release(contract, take(contract, client, own_name(contract, "y")));
+    test_pass_ms(300); /* heartbeats, and losses, are traced too */
+    atomic_store(&watch.client, NULL);
+    close_client(contract, client);
+    assert_true(atomic_load(&watch.n_calls) >= 3);
+    assert_int_equal(0, atomic_load(&watch.n_wrong));
+}
+
 const struct contract_case callback_cases[] = {
+    { "trace__may_call_any_functions_only", trace__may_call_any_functions_only, ALL, NULL },
     { "callback__may_call_any_functions_only", callback__may_call_any_functions_only, TIMED, NULL },
     { "callback__may_free_its_own_lock", callback__may_free_its_own_lock, TIMED, NULL },
     { "free__waits_for_a_callback_that_runs", free__waits_for_a_callback_that_runs, TIMED, NULL },

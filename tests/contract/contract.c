@@ -131,8 +131,8 @@ static const char *install(const struct contract_database *database)
 
 int contract_run(const struct contract_database *database)
 {
-    static struct run runs[640];
-    static struct CMUnitTest tests[640];
+    static struct run runs[1024];
+    static struct CMUnitTest tests[1024];
     const char *why_not = database->start();
     size_t n_runs;
     size_t i;

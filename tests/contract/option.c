@@ -153,6 +153,45 @@ static void config__sets_the_defaults(struct contract *contract)
     assert_int_equal(7000, dblock_lock_ttl_ms(lock));
 }
 
+/* A pooler for short statements, and a way round it for the keeper. */
+static void keeper_url__is_where_heartbeats_go(struct contract *contract)
+{
+    struct dblock_config config = own_config(contract);
+    struct dblock_options options = own_options(contract);
+    dblock_client *client = NULL;
+    dblock_lock *lock;
+
+    config.keeper_url = contract->database->url(CONTRACT_URL);
+    options.ttl_ms = 300;
+    lock = take_with(contract, open_configured(contract, CONTRACT_URL, &config),
+        own_name(contract, "x"), &options);
+    test_pass_ms(600);
+    expect_status(contract, DBLOCK_OK, dblock_confirm(lock, &contract->error));
+    config.keeper_url = contract->database->url(CONTRACT_URL_MALFORMED);
+    expect_status(contract, DBLOCK_E_ARGUMENT,
+        dblock_open(contract->database->driver(), contract->database->url(CONTRACT_URL), &config,
+            &client, &contract->error));
+}
+
+/* D2: a small pool makes callers wait for each other, and loses nobody. */
+static void connections__may_be_few(struct contract *contract)
+{
+    struct dblock_config config = own_config(contract);
+    struct dblock_options options = own_options(contract);
+    struct contract_job *jobs[8];
+    dblock_client *client;
+    size_t i;
+
+    config.connections_max = 1;
+    client = open_configured(contract, CONTRACT_URL, &config);
+    for (i = 0; i < 8; ++i)
+        jobs[i] = start_job(contract, client, own_name(contract, "x"), &options);
+    for (i = 0; i < 8; ++i) {
+        assert_true(job_ends(jobs[i], 10000));
+        expect_status(contract, DBLOCK_OK, jobs[i]->status);
+    }
+}
+
 static void refuse_config(
     struct contract *contract, const struct dblock_config *config, const char *word)
 {
@@ -235,6 +274,8 @@ const struct contract_case option_cases[] = {
         ALL, NULL },
     { "ttl__of_ten_years_is_taken", ttl__of_ten_years_is_taken, TIMED, NULL },
     { "config__sets_the_defaults", config__sets_the_defaults, ONCE, NULL },
+    { "keeper_url__is_where_heartbeats_go", keeper_url__is_where_heartbeats_go, BEAT, NULL },
+    { "connections__may_be_few", connections__may_be_few, ALL, NULL },
     { "config__is_refused_out_of_range", config__is_refused_out_of_range, ONCE, NULL },
     { "outputs__of_size_zero_are_refused", outputs__of_size_zero_are_refused, ONCE, NULL },
     { "driver__of_another_release_is_refused", driver__of_another_release_is_refused, ONCE, NULL },

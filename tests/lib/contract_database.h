@@ -23,6 +23,14 @@ enum contract_view {
     CONTRACT_VIEW_HOLDER    /* and the host and the pid of the process that holds it */
 };
 
+enum contract_hurt {              /* what happens to the next step of its kind, and only to that */
+    CONTRACT_LOSE_TAKE = 1,       /* done, and the answer does not arrive */
+    CONTRACT_LOSE_TAKE_AND_LOOKS, /* and reading who owns the name fails too, for a second */
+    CONTRACT_LOSE_RELEASE,
+    CONTRACT_DELAY_TAKE, /* done, and the answer comes half a second later */
+    CONTRACT_REFUSE_HEARTBEAT
+};
+
 /* A member that is NULL, and a URL that is, does not exist in this database. */
 struct contract_database {
     const char *name;
@@ -47,7 +55,8 @@ struct contract_database {
     void (*cut)(void);                 /* ends all connections of the clients under test */
     void (*strand)(const char *label); /* as if the clients of that label had died */
     void (*step_clock)(int64_t by_us);
-    void (*lose_answer)(int of_release); /* of the next take, or release: done, never told */
+    void (*hurt)(enum contract_hurt what);
+    void (*set_silent)(int is_silent); /* nothing gets an answer, and nothing breaks */
 
     /* The rows of lease and insert. */
     void (*delete_row)(int strategy, const char *name);

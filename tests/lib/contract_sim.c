@@ -75,8 +75,14 @@ static void cut(void)
     sim_cut(WORLD, NULL);
 }
 
+/* "" after each test: what is left of its faults goes as well. */
 static void strand(const char *label)
 {
+    if (label[0] == 0) {
+        sim_fault_clear(WORLD);
+        sim_set_silent(WORLD, 0);
+        sim_set_down(WORLD, 0);
+    }
     sim_strand(WORLD, label);
 }
 
@@ -85,9 +91,34 @@ static void step_clock(int64_t by_us)
     sim_clock_step(WORLD, by_us);
 }
 
-static void lose_answer(int of_release)
+static void hurt(enum contract_hurt what)
 {
-    sim_fault_set(WORLD, of_release ? SIM_STEP_DROP : SIM_STEP_TAKE, 1, SIM_FAULT_LOSE, 0);
+    unsigned i;
+
+    switch (what) {
+    case CONTRACT_LOSE_TAKE_AND_LOOKS:
+        /* more than can be asked in a second, as the pauses between them grow */
+        for (i = 1; i <= 30; ++i)
+            sim_fault_set(WORLD, SIM_STEP_LOOK, i, SIM_FAULT_REFUSE, 0);
+        sim_fault_set(WORLD, SIM_STEP_TAKE, 1, SIM_FAULT_LOSE, 0);
+        break;
+    case CONTRACT_LOSE_TAKE:
+        sim_fault_set(WORLD, SIM_STEP_TAKE, 1, SIM_FAULT_LOSE, 0);
+        break;
+    case CONTRACT_LOSE_RELEASE:
+        sim_fault_set(WORLD, SIM_STEP_DROP, 1, SIM_FAULT_LOSE, 0);
+        break;
+    case CONTRACT_DELAY_TAKE:
+        sim_fault_set(WORLD, SIM_STEP_TAKE, 1, SIM_FAULT_DELAY, 500000);
+        break;
+    default:
+        sim_fault_set(WORLD, SIM_STEP_RENEW, 1, SIM_FAULT_REFUSE, 0);
+    }
+}
+
+static void set_silent(int is_silent)
+{
+    sim_set_silent(WORLD, is_silent);
 }
 
 static void delete_row(int strategy, const char *name)
@@ -195,7 +226,8 @@ const struct contract_database contract_sim = {
     .cut = cut,
     .strand = strand,
     .step_clock = step_clock,
-    .lose_answer = lose_answer,
+    .hurt = hurt,
+    .set_silent = set_silent,
     .delete_row = delete_row,
     .delete_session = delete_session,
     .plant = plant,
