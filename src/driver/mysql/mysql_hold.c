@@ -7,12 +7,12 @@
  * its session, look for a guard, and take over. Why each is safe: sql/lease.sql. */
 #include "mysql_hold.h"
 
-#include <string.h>
-
 #include "mysql_connection.h"
 #include "mysql_error.h"
-#include "mysql_target.h"
+#include "mysql_grant.h"
 #include "mysql_text.h"
+
+#define TRIES_MAX 3 /* of a change that meets brief locks of others */
 
 enum mysql_statement_id mysql_hold_statement(
     const struct mysql_hold *hold, enum mysql_statement_id lease_statement)
@@ -24,81 +24,6 @@ static void put_subject(
     struct dblock_connection *connection, const struct dblock_subject *subject)
 {
     mysql_in_bytes(connection, MYSQL_B_NAME, subject->name, subject->name_size);
-}
-
-void mysql_grant_fill(struct dblock_connection *connection, struct dblock_grant *grant)
-{
-    const struct mysql_bytes *owner = mysql_out_bytes(connection, MYSQL_B_OWNER);
-
-    grant->token = mysql_out_number(connection, MYSQL_N_TOKEN);
-    grant->now_us = mysql_out_number(connection, MYSQL_N_CLOCK);
-    grant->since_us = mysql_out_number(connection, MYSQL_N_SINCE);
-    grant->expires_us = mysql_out_number(connection, MYSQL_N_EXPIRES);
-    grant->pid = mysql_out_number(connection, MYSQL_N_PID);
-    grant->n_waiters = UINT32_MAX;
-    if (!owner->is_null && owner->size == DBLOCK_ID_SIZE)
-        dblock_id_text((const unsigned char *)owner->data, grant->owner);
-    dblock_text_copy(
-        grant->name, sizeof grant->name, mysql_out_bytes(connection, MYSQL_B_NAME)->data);
-    dblock_text_copy(
-        grant->label, sizeof grant->label, mysql_out_bytes(connection, MYSQL_B_LABEL)->data);
-    dblock_text_copy(
-        grant->host, sizeof grant->host, mysql_out_bytes(connection, MYSQL_B_HOST)->data);
-}
-
-int mysql_grant_is_in_force(const struct dblock_connection *connection, uint64_t *ret_remaining_us)
-{
-    int has_session = !mysql_out_bytes(connection, MYSQL_B_SESSION)->is_null;
-    int64_t now = mysql_out_number(connection, MYSQL_N_CLOCK);
-    int64_t end = mysql_out_number(
-        connection, has_session ? MYSQL_N_SESSION_END : MYSQL_N_EXPIRES);
-
-    *ret_remaining_us = end > now ? (uint64_t)(end - now) : 0;
-    if (mysql_out_is_null(connection, MYSQL_N_TOKEN))
-        return 0;
-    /* An expired session holds what it holds until somebody ends it. */
-    return has_session ? !mysql_out_is_null(connection, MYSQL_N_SESSION_END) : end > now;
-}
-
-/* What a look found, as a holder. */
-static void fill_holder(struct dblock_connection *connection, const struct mysql_hold *hold,
-    const struct dblock_subject *subject, struct dblock_grant *grant)
-{
-    uint64_t remaining_us;
-
-    if (grant == NULL)
-        return;
-    memset(grant, 0, sizeof *grant);
-    grant->struct_size = sizeof *grant;
-    (void)mysql_grant_is_in_force(connection, &remaining_us);
-    mysql_grant_fill(connection, grant);
-    grant->strategy = hold->strategy;
-    grant->is_heartbeat = !mysql_out_bytes(connection, MYSQL_B_SESSION)->is_null;
-    if (grant->is_heartbeat)
-        grant->expires_us = mysql_out_number(connection, MYSQL_N_SESSION_END);
-    grant->remaining_ms = remaining_us / 1000;
-    dblock_text_copy(grant->name, sizeof grant->name, subject->name);
-}
-
-/* What the insert id of a take says (head of sql/lease.sql). */
-static void read_grant(
-    const struct dblock_take *take, uint64_t insert_id, struct dblock_answer *answer)
-{
-    /* 2 ** (i / 16) in units of 2 ** -16, rounded down */
-    static const uint32_t roots[16] = { 65536, 68437, 71467, 74631, 77935, 81386, 84989, 88752,
-        92681, 96785, 101070, 105545, 110217, 115097, 120193, 125514 };
-    uint64_t q = insert_id & 1023;
-
-    answer->outcome = DBLOCK_ANSWER_YES;
-    answer->token = (int64_t)(insert_id >> 11);
-    answer->now_us = (insert_id & 1024) != 0 ? answer->token : 0;
-    if (take->session == NULL) {
-        answer->remaining_us = take->ttl_us;
-        return;
-    }
-    answer->session_remaining_us = q < 47 * 16 ? ((uint64_t)roots[q & 15] << (q >> 4)) >> 16
-                                               : (uint64_t)1 << 47;
-    answer->remaining_us = answer->session_remaining_us;
 }
 
 /* The outputs of a look are there. Not in force, or its session has expired. */
@@ -153,21 +78,46 @@ static dblock_status fail_take(const struct mysql_hold *hold, struct dblock_conn
     return mysql_fail(connection, reterr, "cannot take %s \"%s\"", hold->what, take->subject.name);
 }
 
+/* The last statement found the row locked. 1: it is not any more, so try again; 0: it
+ * stays so. */
+static int is_lock_brief(
+    const struct mysql_hold *hold, struct dblock_connection *connection, const struct dblock_call *call)
+{
+    unsigned int locked = connection->error_code;
+    int has_row;
+
+    if (mysql_error_class(locked) != MYSQL_CLASS_LOCKED)
+        return 0;
+    if (mysql_run_row(
+            connection, mysql_hold_statement(hold, MYSQL_LEASE_WAIT), call, &has_row) == 0)
+        return 1;
+    if (mysql_error_class(connection->error_code) == MYSQL_CLASS_TIMEOUT)
+        connection->error_code = locked; /* a guard stands there */
+    return 0;
+}
+
 /* The row of an ended holder is locked: by a guard, or by others who are taking over. */
 static dblock_status explain_locked(const struct mysql_hold *hold,
     struct dblock_connection *connection, const struct dblock_call *call,
     const struct dblock_take *take, struct dblock_grant *holder, struct dblock_answer *answer,
     struct dblock_error *reterr)
 {
-    int is_taken;
+    int is_brief = is_lock_brief(hold, connection, call);
 
+    if (!is_brief && mysql_error_class(connection->error_code) != MYSQL_CLASS_LOCKED)
+        return fail_take(hold, connection, take, answer, reterr);
     if (mysql_run_row(connection, mysql_hold_statement(hold, MYSQL_LEASE_LOOK), call, NULL) != 0)
         return fail_take(hold, connection, take, answer, reterr);
-    is_taken = mysql_grant_is_in_force(connection, &answer->remaining_us) && !is_ended(connection);
-    answer->outcome = is_taken ? DBLOCK_ANSWER_BUSY : DBLOCK_ANSWER_PINNED;
-    fill_holder(connection, hold, &take->subject, holder);
-    if (holder != NULL)
-        holder->is_pinned = !is_taken;
+    mysql_grant_fill_holder(connection, hold->strategy, &take->subject, holder);
+    if (mysql_grant_is_in_force(connection, &answer->remaining_us) && !is_ended(connection)) {
+        answer->outcome = DBLOCK_ANSWER_BUSY;
+    } else if (is_brief) {
+        answer->outcome = DBLOCK_ANSWER_AGAIN;
+    } else {
+        answer->outcome = DBLOCK_ANSWER_PINNED;
+        if (holder != NULL)
+            holder->is_pinned = 1;
+    }
     return DBLOCK_OK;
 }
 
@@ -198,7 +148,7 @@ static dblock_status explain_take(const struct mysql_hold *hold,
         answer->session_remaining_us = (uint64_t)(my_end - now_us);
     }
     if (mysql_grant_is_in_force(connection, &remaining_us) && !is_ended(connection)) {
-        fill_holder(connection, hold, &take->subject, holder);
+        mysql_grant_fill_holder(connection, hold->strategy, &take->subject, holder);
         answer->outcome = DBLOCK_ANSWER_BUSY;
         answer->remaining_us = remaining_us;
         return DBLOCK_OK;
@@ -216,7 +166,7 @@ static dblock_status explain_take(const struct mysql_hold *hold,
         return explain_locked(hold, connection, call, take, holder, answer, reterr);
     }
     if (result.affected_rows > 0)
-        read_grant(take, result.insert_id, answer);
+        mysql_grant_read(take, result.insert_id, answer);
     return DBLOCK_OK;
 }
 
@@ -236,11 +186,11 @@ dblock_status mysql_hold_take(const struct mysql_hold *hold, struct dblock_conne
         return fail_take(hold, connection, take, answer, reterr);
     if (result.affected_rows == 0)
         return explain_take(hold, connection, call, take, holder, answer, reterr);
-    read_grant(take, result.insert_id, answer);
+    mysql_grant_read(take, result.insert_id, answer);
     return DBLOCK_OK;
 }
 
-/* drop and extend: a row that is locked carries a guard. */
+/* drop and extend: a row that stays locked carries a guard. */
 static dblock_status fail_change(const struct mysql_hold *hold,
     struct dblock_connection *connection, const char *verb, const struct dblock_subject *subject,
     struct dblock_answer *answer, struct dblock_error *reterr)
@@ -264,16 +214,17 @@ dblock_status mysql_hold_drop(const struct mysql_hold *hold, struct dblock_conne
     struct dblock_error *reterr)
 {
     int is_insert_form = !connection->is_mariadb && connection->has_nowait;
+    enum mysql_statement_id id =
+        mysql_hold_statement(hold, is_insert_form ? MYSQL_LEASE_DROP_NOWAIT : MYSQL_LEASE_DROP);
     struct mysql_result result;
+    int n_tries = 1;
 
     put_subject(connection, subject);
     mysql_in_bytes(connection, MYSQL_B_OWNER, owner, DBLOCK_ID_SIZE);
     mysql_in_number(connection, MYSQL_N_KEEP, (int64_t)keep_us);
-    if (mysql_run(connection,
-            mysql_hold_statement(
-                hold, is_insert_form ? MYSQL_LEASE_DROP_NOWAIT : MYSQL_LEASE_DROP),
-            call, &result) != 0)
-        return fail_change(hold, connection, "release", subject, answer, reterr);
+    while (mysql_run(connection, id, call, &result) != 0)
+        if (n_tries++ == TRIES_MAX || !is_lock_brief(hold, connection, call))
+            return fail_change(hold, connection, "release", subject, answer, reterr);
     answer->outcome = result.affected_rows > 0 ? DBLOCK_ANSWER_YES : DBLOCK_ANSWER_NO;
     return DBLOCK_OK;
 }
@@ -293,23 +244,21 @@ dblock_status mysql_hold_extend(const struct mysql_hold *hold,
     struct dblock_answer *answer, struct dblock_error *reterr)
 {
     struct mysql_result result;
+    int n_tries = 1;
 
-    if (!connection->is_mariadb) {
-        /* An UPDATE that waits: ask first whether it would have to. */
-        int has_row;
-
-        if (look(hold, connection, call, subject) != 0)
-            return fail_change(hold, connection, "extend", subject, answer, reterr);
-        mysql_in_number(connection, MYSQL_N_TOKEN, mysql_out_number(connection, MYSQL_N_TOKEN));
-        if (mysql_run_row(
-                connection, mysql_hold_statement(hold, MYSQL_LEASE_PROBE), call, &has_row) != 0)
-            return fail_change(hold, connection, "extend", subject, answer, reterr);
-    }
     put_subject(connection, subject);
     mysql_in_bytes(connection, MYSQL_B_OWNER, owner, DBLOCK_ID_SIZE);
     mysql_in_number(connection, MYSQL_N_TTL, (int64_t)ttl_us);
-    if (mysql_run(connection, mysql_hold_statement(hold, MYSQL_LEASE_EXTEND), call, &result) != 0)
-        return fail_change(hold, connection, "extend", subject, answer, reterr);
+    /* MySQL's UPDATE would wait a second for a guard: there, ask first. */
+    if (!connection->is_mariadb) {
+        connection->error_code = 1205;
+        if (!is_lock_brief(hold, connection, call))
+            return fail_change(hold, connection, "extend", subject, answer, reterr);
+    }
+    while (mysql_run(connection, mysql_hold_statement(hold, MYSQL_LEASE_EXTEND), call, &result) !=
+        0)
+        if (n_tries++ == TRIES_MAX || !is_lock_brief(hold, connection, call))
+            return fail_change(hold, connection, "extend", subject, answer, reterr);
     answer->outcome = result.insert_id != 0 ? DBLOCK_ANSWER_YES : DBLOCK_ANSWER_NO;
     answer->now_us = (int64_t)result.insert_id;
     return DBLOCK_OK;
@@ -327,7 +276,7 @@ dblock_status mysql_hold_look(const struct mysql_hold *hold, struct dblock_conne
     if (mysql_grant_is_in_force(connection, &answer->remaining_us)) {
         answer->outcome = DBLOCK_ANSWER_YES;
         answer->token = mysql_out_number(connection, MYSQL_N_TOKEN);
-        fill_holder(connection, hold, subject, grant);
+        mysql_grant_fill_holder(connection, hold->strategy, subject, grant);
     }
     return DBLOCK_OK;
 }
@@ -353,13 +302,43 @@ static unsigned int end_grant(const struct mysql_hold *hold, struct dblock_conne
     return mysql_run(connection, MYSQL_SESSION_CHANGED, call, NULL);
 }
 
+/* One transaction of a break; the outputs of the look are there. */
+static dblock_status end_once(const struct mysql_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    struct mysql_result result;
+    unsigned int code;
+    dblock_status status;
+
+    answer->outcome = DBLOCK_ANSWER_NO;
+    if (mysql_text_run(connection, "START TRANSACTION", call, 0, 0, NULL) != 0)
+        return mysql_fail(connection, reterr, "cannot break %s \"%s\"", hold->what, subject->name);
+    code = end_grant(hold, connection, call, &result);
+    if (code != 0) {
+        connection->is_effect_possible = 0; /* without its COMMIT it is rolled back */
+    } else {
+        code = mysql_text_run(connection, "COMMIT", call, 0, 1, NULL);
+        if (code == 0) {
+            if (result.affected_rows > 0)
+                answer->outcome = DBLOCK_ANSWER_YES;
+            return DBLOCK_OK;
+        }
+    }
+    status = fail_change(hold, connection, "break", subject, answer, reterr);
+    if (!connection->is_dead)
+        (void)mysql_text_run(connection, "ROLLBACK", call, 0, 0, NULL);
+    connection->error_code = code;
+    return status;
+}
+
 dblock_status mysql_hold_end(const struct mysql_hold *hold, struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_subject *subject, int64_t token,
     struct dblock_answer *answer, struct dblock_error *reterr)
 {
-    struct mysql_result result;
     uint64_t remaining_us;
     dblock_status status;
+    int n_tries = 1;
 
     if (look(hold, connection, call, subject) != 0)
         return mysql_fail(connection, reterr, "cannot break %s \"%s\"", hold->what, subject->name);
@@ -369,19 +348,9 @@ dblock_status mysql_hold_end(const struct mysql_hold *hold, struct dblock_connec
         (token != 0 && token != mysql_out_number(connection, MYSQL_N_TOKEN)))
         return DBLOCK_OK;
     mysql_in_number(connection, MYSQL_N_TOKEN, mysql_out_number(connection, MYSQL_N_TOKEN));
-    if (mysql_text_run(connection, "START TRANSACTION", call, 0, 0, NULL) != 0)
-        return mysql_fail(connection, reterr, "cannot break %s \"%s\"", hold->what, subject->name);
-    if (end_grant(hold, connection, call, &result) == 0) {
-        if (mysql_text_run(connection, "COMMIT", call, 0, 1, NULL) == 0) {
-            if (result.affected_rows > 0)
-                answer->outcome = DBLOCK_ANSWER_YES;
-            return DBLOCK_OK;
-        }
-    } else {
-        connection->is_effect_possible = 0; /* without its COMMIT it is rolled back */
-    }
-    status = fail_change(hold, connection, "break", subject, answer, reterr);
-    if (!connection->is_dead)
-        (void)mysql_text_run(connection, "ROLLBACK", call, 0, 0, NULL);
+    do {
+        status = end_once(hold, connection, call, subject, answer, reterr);
+    } while (status == DBLOCK_OK && answer->outcome == DBLOCK_ANSWER_PINNED &&
+        ++n_tries <= TRIES_MAX && is_lock_brief(hold, connection, call));
     return status;
 }

@@ -42,11 +42,4 @@ dblock_status mysql_hold_end(const struct mysql_hold *hold, struct dblock_connec
     const struct dblock_call *call, const struct dblock_subject *subject, int64_t token,
     struct dblock_answer *answer, struct dblock_error *reterr);
 
-/* From the outputs of a look, a listing or a session's holdings: what they have of name,
- * owner, token, times, host, process and label. */
-void mysql_grant_fill(struct dblock_connection *connection, struct dblock_grant *grant);
-/* Whether the outputs of a look or a listing describe a grant in force, and how long it
- * lasts at the clock of those outputs. */
-int mysql_grant_is_in_force(const struct dblock_connection *connection, uint64_t *ret_remaining_us);
-
 #endif

@@ -13,6 +13,7 @@
 #include "mysql_advisory.h"
 #include "mysql_connection.h"
 #include "mysql_error.h"
+#include "mysql_grant.h"
 #include "mysql_hold.h"
 #include "mysql_text.h"
 

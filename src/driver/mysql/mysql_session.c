@@ -7,7 +7,7 @@
 
 #include "mysql_connection.h"
 #include "mysql_error.h"
-#include "mysql_hold.h"
+#include "mysql_grant.h"
 #include "mysql_target.h"
 
 dblock_status mysql_session_begin(struct dblock_connection *connection,

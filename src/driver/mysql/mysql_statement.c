@@ -58,6 +58,7 @@ struct statement {
     [MYSQL_##NAME_##_LOOK] = { mysql_sql_##name_##_look, 0, { NAME, SESSION }, { CLOCK, TOKEN,     \
         OWNER, SESSION, SESSION_END, MY_END, EXPIRES, SINCE, PID, HOST, LABEL } },                 \
     [MYSQL_##NAME_##_PROBE] = { mysql_sql_##name_##_probe, 0, { NAME, TOKEN }, { TOKEN } },        \
+    [MYSQL_##NAME_##_WAIT] = { mysql_sql_##name_##_wait, 0, { NAME }, { TOKEN } },                 \
     [MYSQL_##NAME_##_TAKE_ENDED] = { mysql_sql_##name_##_take_ended, 1, { OWNER, SESSION, TTL,     \
         SESSION, SESSION, PID, HOST, LABEL, NAME, TOKEN, SESSION, SESSION, NOT_AFTER }, { 0 } },   \
     [MYSQL_##NAME_##_DROP] = { mysql_sql_##name_##_drop, 1, { KEEP, KEEP, NAME, OWNER }, { 0 } },  \

@@ -75,6 +75,13 @@ SELECT token FROM dblock_insert
  WHERE name = ? AND token = ?
    FOR UPDATE /*M! NOWAIT */ /*!80000 NOWAIT */;
 
+-- name: insert_wait
+-- in: name
+-- out: a row, or none; error 1969 (MariaDB) or 3024 (MySQL): locked all the while
+-- As lease_wait.
+/*M! SET STATEMENT max_statement_time = 0.05, innodb_lock_wait_timeout = 1 FOR */
+SELECT /*+ MAX_EXECUTION_TIME(50) */ token FROM dblock_insert WHERE name = ? FOR UPDATE;
+
 -- name: insert_take_ended
 -- in: owner, session, ttl, session, session, pid, host, label, name, seen token, session,
 --     session, not_after

@@ -106,6 +106,16 @@ SELECT token FROM dblock_lease
  WHERE name = ? AND token = ?
    FOR UPDATE /*M! NOWAIT */ /*!80000 NOWAIT */;
 
+-- name: lease_wait
+-- in: name
+-- out: a row, or none; error 1969 (MariaDB) or 3024 (MySQL): locked all the while
+-- After a drop, an extension or a break found the row locked: by a guard, or by a take
+-- that saw the name free just before this grant was committed, queued for the row, and is
+-- about to find it taken. That is a matter of microseconds; a guard lasts. Waits 50 ms.
+-- In autocommit: its own lock is gone with the answer.
+/*M! SET STATEMENT max_statement_time = 0.05, innodb_lock_wait_timeout = 1 FOR */
+SELECT /*+ MAX_EXECUTION_TIME(50) */ token FROM dblock_lease WHERE name = ? FOR UPDATE;
+
 -- name: lease_take_ended
 -- in: owner, session, ttl, session, session, pid, host, label, name, seen token, session,
 --     session, not_after
@@ -138,10 +148,11 @@ UPDATE dblock_lease
 
 -- name: lease_drop
 -- in: keep, keep, name, owner
--- out: affected rows 1 or 0; error 1205: the row is locked, by a guard most likely
+-- out: affected rows 1 or 0; error 1205: the row is locked
 -- Gives back what (name, owner) holds, if in force. keep > 0: owner NULL and a time.
--- One round trip. Only a guard or a break locks the row of a grant in force (takes
--- do not), so MariaDB does not wait at all; see lease_drop_nowait for MySQL 8.
+-- One round trip. Only a guard, a break or a take that came too late has the row of a
+-- grant in force locked, so MariaDB does not wait at all, and lease_wait tells which; see
+-- lease_drop_nowait for MySQL 8.
 -- Lost answer: asked again it changes nothing, and answers 0.
 /*M! SET STATEMENT innodb_lock_wait_timeout = 0 FOR */
 UPDATE dblock_lease
