@@ -1,0 +1,34 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# examples.sh - the programs of tests/examples, which people copy: each compiles without
+# a warning with what a stranger has, and does what its head says, on SQLite.
+. "$(dirname "$0")/lib/api.sh"
+
+if ! has_driver sqlite || [ ! -x "$build/bin/dblock" ]; then
+    echo 'SKIP: the examples need the SQLite driver, and the command to make the tables'
+    exit 77
+fi
+dblock=$build/bin/dblock
+
+is_idle()
+{
+    "$dblock" list --json -d "$1" > "$folder/list" && ! grep -q '"owner"' "$folder/list"
+}
+
+for source in tests/examples/*.c; do
+    name=$(basename "$source" .c)
+    check "$name: compiles" compile "$folder/$name" "$source"
+    check "$name: compiles as newer C with clang, if that is here" \
+        "$(command -v clang || echo "$cc")" -std=gnu17 -Wall -Wextra -Wpedantic -Werror -Iinclude \
+        -fsyntax-only "$source"
+    [ -x "$folder/$name" ] || continue
+    url=sqlite:$folder/$name.db
+    check "$name: its tables" "$dblock" init -q -d "$url"
+    words=("$url")
+    # acquire takes a name too
+    [ "$name" != acquire ] || words+=(example)
+    check "$name: runs" "$folder/$name" "${words[@]}"
+    # not at once: what was taken for a minimum time is kept so long
+    check "$name: leaves no lock behind" until_true is_idle "$url"
+done
+finish
