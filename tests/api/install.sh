@@ -60,8 +60,10 @@ else
 fi
 
 for driver in "${drivers[@]}"; do
-    printf '#include <dblock/%s.h>\nint main(void)\n{\n    return dblock_%s_driver() == NULL;\n}\n' \
-        "$driver" "$driver" > "$folder/stranger.c"
+    {
+        printf '#include <dblock/%s.h>\nint main(void)\n' "$driver"
+        printf '{\n    return dblock_%s_driver() == NULL;\n}\n' "$driver"
+    } > "$folder/stranger.c"
     flags=$(pkg-config --cflags --libs "dblock-$driver")
     # shellcheck disable=SC2086
     check "dblock-$driver: compiles and links" \

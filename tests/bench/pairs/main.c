@@ -147,15 +147,15 @@ static int read_arguments(
         if (strcmp(argv[i], "--only") == 0 && choice->n_words < 8)
             choice->words[choice->n_words++] = value;
         else if (strcmp(argv[i], "--rounds") == 0)
-            settings->n_rounds = atoi(value);
+            settings->n_rounds = (int)strtol(value, NULL, 10);
         else if (strcmp(argv[i], "--seconds") == 0)
             settings->seconds = strtod(value, NULL);
         else if (strcmp(argv[i], "--pairs") == 0)
-            settings->n_memory_pairs = atol(value);
+            settings->n_memory_pairs = strtol(value, NULL, 10);
         else if (strcmp(argv[i], "--leases") == 0)
-            settings->n_leases = atol(value);
+            settings->n_leases = strtol(value, NULL, 10);
         else if (strcmp(argv[i], "--commands") == 0)
-            settings->n_commands = atoi(value);
+            settings->n_commands = (int)strtol(value, NULL, 10);
         else if (strcmp(argv[i], "--command") == 0)
             settings->command = value;
         else if (strcmp(argv[i], "--json") == 0)

@@ -286,7 +286,7 @@ static double count_updates(const char *url)
 
     if (mysql == NULL)
         return 0;
-    if (mysql_query(mysql, "SHOW GLOBAL STATUS LIKE 'Innodb_rows_updated'") == 0 &&
+    if (mysql_query(mysql, "SHOW GLOBAL STATUS LIKE 'Handler_update'") == 0 &&
         (rows = mysql_store_result(mysql)) != NULL) {
         row = mysql_fetch_row(rows);
         if (row != NULL && row[1] != NULL)

@@ -85,7 +85,7 @@ static char *write_schema(const char *text)
         end += sizeof schema - 1;
         text = place + sizeof mark - 1;
     }
-    (void)strcpy(end, text);
+    memcpy(end, text, strlen(text) + 1);
     return result;
 }
 
