@@ -264,6 +264,7 @@ static void begin(struct scene *scene, uint64_t seed, unsigned n_clients)
         for (k = 0; k < 2; ++k) {
             scene->holder[k][i] = SCENE_NOBODY;
             scene->last_token[k][i] = 0;
+            scene->is_committing[k][i] = 0;
         }
     sim_world_init(&scene->world, scene_server_us(scene));
     scene->world.is_installed = 1;

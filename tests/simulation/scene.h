@@ -74,7 +74,8 @@ enum scene_fault {
     SCENE_FAULT_CLOSE = 1 << 9,   /* clients that are closed properly, and cancelled waits */
     SCENE_FAULT_DRIFT = 1 << 10,  /* clocks of clients that run up to 8 % off */
     SCENE_FAULT_CONFLICT = 1 << 11, /* the database undoes a statement and says: again */
-    SCENE_FAULTS = (1 << 12) - 1
+    SCENE_FAULT_LAG = 1 << 12,      /* commits that take long: judged, and not yet to be seen */
+    SCENE_FAULTS = (1 << 13) - 1
 };
 
 struct scene_plan { /* chosen by the seed */
@@ -89,7 +90,7 @@ struct scene_plan { /* chosen by the seed */
     uint64_t stuck_us;       /* in the server, sometimes: at most */
     uint64_t fault_every_us; /* on average */
     /* of a thousand messages */
-    unsigned n_lost, n_answers_lost, n_slow, n_stuck, n_cut, n_conflicts;
+    unsigned n_lost, n_answers_lost, n_slow, n_stuck, n_cut, n_conflicts, n_lags;
 };
 
 enum scene_request_kind {
@@ -116,6 +117,7 @@ struct scene_request {
     uint64_t sent_us; /* client's clock */
     int64_t early_token; /* SCENE_TOKEN_BEFORE_WAIT */
     int is_again;        /* SCENE_REASK_IS_TAKE */
+    int is_judged;       /* a take that is being committed */
     /* the answer */
     dblock_status status;
     struct dblock_answer answer;
@@ -156,6 +158,7 @@ struct scene_attempt {
     int is_granted;
     int is_over;    /* dropped, broken, or taken over */
     int is_broken;  /* by an administrator: the one end that a holder learns of late */
+    int is_slow;     /* its commit took long */
     int is_restored; /* a crash of the server undid its release */
     int is_denied;  /* its caller was told that it was not granted */
     int64_t true_token;
@@ -318,7 +321,7 @@ struct scene_lazy {
 
 struct scene_counts {
     uint64_t steps, seeds, grants, uncertain, settled_yes, settled_no, given_back, lost, swept;
-    uint64_t late_refused, restored, excused_forward, excused_back, excused_broken;
+    uint64_t late_refused, restored, excused_forward, excused_back, excused_broken, excused_lag;
     uint64_t slowest_end_us; /* of an acquire past its wait, in I/O limits x 1000 */
 };
 
@@ -349,6 +352,7 @@ struct scene {
     struct scene_session sessions[SCENE_SESSIONS_MAX];
     uint32_t holder[2][SCENE_NAMES_MAX]; /* of lease and of insert: the attempt last granted */
     int64_t last_token[2][SCENE_NAMES_MAX];
+    int is_committing[2][SCENE_NAMES_MAX]; /* a take holds the row's lock, and is not seen yet */
     unsigned n_lazy;
     struct scene_lazy lazy[SCENE_LAZY_MAX];
     uint64_t n_notes;
@@ -408,6 +412,8 @@ void scene_cut(struct scene *scene, unsigned client, unsigned actor);
 /* --------------------------------------------------------- scene_server.c */
 
 void scene_serve(struct scene *scene, struct scene_request *request);
+/* Would a take be granted just now? Then it may be long in committing. */
+int scene_would_grant(struct scene *scene, const struct scene_request *request);
 void scene_server_restart(struct scene *scene);
 void scene_break(struct scene *scene, unsigned name, int32_t strategy);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "scene.h"
+#include "strategy/moves.h"
 
 static struct scene_task *task_of(struct scene *scene, unsigned client, unsigned task)
 {
@@ -34,8 +35,10 @@ static void end(struct scene *scene, unsigned client, unsigned index, const stru
         scene->counts.slowest_end_us = (now_us - end_us) * 1000 / io_us;
     /* Begun just before the end of the wait, one after the other, each up to its own limit:
      * connecting and a session 2; connecting and a take 2; up to three stale connections before,
-     * each refused within a limit, 3; settling 1 1/8 and its last look 1; giving back 1. */
-    if (now_us > dblk_later(end_us, 10 * io_us + io_us / 8 + 1000))
+     * each refused within a limit, 3; settling 1 1/8 and its last look 1; giving back 1. And as
+     * often as races are repeated whatever the time, a pause, connecting, a session and a take. */
+    if (now_us > dblk_later(end_us, 10 * io_us + io_us / 8 + 1000 +
+                     (DBLK_AGAIN_MAX + 1) * (DBLK_AGAIN_LAST_US + 3 * io_us)))
         scene_violate(scene, "client %u task %u: its acquire ended %llu us after its wait",
             client, index, (unsigned long long)(now_us - end_us));
     if (step->status == DBLOCK_E_UNCERTAIN && !step->is_open)

@@ -2,11 +2,12 @@
 /* scene_checks.c - what must be true at every moment, judged by the second account
  * of the truth that scene_server.c keeps.
  *
- * Three things are excused, each exactly and counted. A database whose clock is
+ * Four things are excused, each exactly and counted. A database whose clock is
  * set forward ends grants before their time, and no wall clock can prevent that;
  * one that is set back undoes the passing of a not_after and of an end that had
- * been answered with no, without anybody believing; and an administrator who
- * breaks a grant does so while its holder believes in it. */
+ * been answered with no, without anybody believing; a commit that takes long is
+ * seen by no look, and not_after has been judged before it; and an administrator
+ * who breaks a grant does so while its holder believes in it. */
 #include "scene.h"
 
 int scene_is_in_force(const struct scene *scene, const struct scene_attempt *attempt)
@@ -129,6 +130,8 @@ void scene_check_denied(struct scene *scene, uint32_t index)
      * in force". Nobody believes in it, and it ends again. */
     if (scene->n_back > attempt->n_back)
         ++scene->counts.excused_back;
+    else if (attempt->is_slow) /* seen by nobody when the look was made */
+        ++scene->counts.excused_lag;
     else
         scene_violate(scene, "attempt %u: its caller is told no, and it is in force on \"%s\"",
             (unsigned)index, scene_name(attempt->name));

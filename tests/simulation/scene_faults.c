@@ -41,6 +41,8 @@ void scene_plan_choose(struct scene *scene, unsigned n_clients)
         plan->n_stuck = (unsigned)scene_below(scene, 40);
     if (plan->faults & SCENE_FAULT_CONFLICT)
         plan->n_conflicts = (unsigned)scene_below(scene, 40);
+    if (plan->faults & SCENE_FAULT_LAG)
+        plan->n_lags = (unsigned)scene_below(scene, 100);
 }
 
 /* ------------------------------------------------------------------- mishaps */
@@ -149,7 +151,7 @@ static void leave(struct scene *scene, unsigned client)
 
 void scene_mishap(struct scene *scene)
 {
-    unsigned kind = 1u << scene_below(scene, 12);
+    unsigned kind = 1u << scene_below(scene, 13);
     unsigned client = (unsigned)scene_below(scene, scene->plan.n_clients);
     unsigned name = (unsigned)scene_below(scene, scene->plan.n_names);
     int32_t strategy = scene_chance(scene, 600) ? DBLOCK_LEASE : DBLOCK_INSERT;
@@ -206,5 +208,5 @@ void scene_faults_end(struct scene *scene)
     scene->is_server_up = 1;
     plan->faults = 0;
     plan->n_lost = plan->n_answers_lost = plan->n_slow = plan->n_stuck = plan->n_cut = 0;
-    plan->n_conflicts = 0;
+    plan->n_conflicts = plan->n_lags = 0;
 }

@@ -177,6 +177,17 @@ void scene_execute(struct scene *scene, struct scene_request *request)
         request->is_used = 0;
         return;
     }
+    if (!request->is_judged && scene_chance(scene, plan->n_lags) &&
+        scene_would_grant(scene, request)) {
+        const struct scene_attempt *attempt = &scene->attempts[request->attempt];
+
+        scene_note(scene, "long in committing", request->client, request->actor,
+            request->attempt, request->kind);
+        request->is_judged = 1;
+        scene->is_committing[scene_slot(attempt->strategy)][attempt->name] = 1;
+        post_request(scene, SCENE_EXECUTES, request, scene_below(scene, plan->stuck_us + 1));
+        return;
+    }
     scene_serve(scene, request);
     if (scene->now_us < scene->blackout_until_us || scene_chance(scene, plan->n_answers_lost)) {
         scene_note(scene, "answer lost", request->client, request->actor, request->attempt,

@@ -37,6 +37,13 @@ static uint32_t parse_owner(const struct scene *scene, const char *text)
     return strcmp(expected, text) == 0 ? index : SCENE_NOBODY;
 }
 
+static dblock_status answer_again(const struct scene *scene, struct scene_request *request)
+{
+    request->answer.outcome = DBLOCK_ANSWER_AGAIN;
+    request->answer.now_us = scene_server_us(scene);
+    return DBLOCK_OK;
+}
+
 /* ----------------------------------------------------------------- sessions */
 
 static void serve_begin(struct scene *scene, struct scene_request *request)
@@ -203,6 +210,8 @@ static void judge_grant(
     if (attempt->is_denied && scene->n_back > attempt->n_back &&
         scene_server_us(scene) <= request->not_after_us)
         ++scene->counts.excused_back;
+    else if (attempt->is_denied && request->is_judged)
+        ++scene->counts.excused_lag;
     else if (attempt->is_denied)
         scene_violate(scene, "attempt %u was granted after its caller had been told no",
             (unsigned)request->attempt);
@@ -214,6 +223,7 @@ static void judge_grant(
     *holder = request->attempt;
     *last_token = request->answer.token;
     attempt->is_granted = 1;
+    attempt->is_slow = request->is_judged;
     attempt->true_token = request->answer.token;
     attempt->true_session = attempt->session;
     attempt->expires_us = scene_server_us(scene) + (int64_t)attempt->ttl_us;
@@ -240,6 +250,30 @@ static void end_expired_session(struct scene *scene, const struct scene_attempt 
     session->over_offset_us = scene->server_offset_us;
 }
 
+int scene_would_grant(struct scene *scene, const struct scene_request *request)
+{
+    const struct scene_attempt *attempt;
+    const struct scene_session *session;
+    struct sim_row *row;
+    uint32_t holder;
+    unsigned slot;
+
+    if (request->kind != SCENE_TAKE)
+        return 0;
+    attempt = &scene->attempts[request->attempt];
+    slot = scene_slot(attempt->strategy);
+    if (scene->is_committing[slot][attempt->name] ||
+        scene_server_us(scene) > request->not_after_us)
+        return 0;
+    holder = recorded_holder(scene, attempt, &row);
+    if ((holder != SCENE_NOBODY && scene_is_in_force(scene, &scene->attempts[holder])) ||
+        (row != NULL && row->n_guards > 0))
+        return 0;
+    session = attempt->session == SCENE_NOBODY ? NULL : &scene->sessions[attempt->session];
+    return session == NULL ||
+        (session->is_there && session->expires_us > scene_server_us(scene));
+}
+
 static void serve_take(struct scene *scene, struct scene_request *request)
 {
     struct scene_attempt *attempt = &scene->attempts[request->attempt];
@@ -262,6 +296,13 @@ static void serve_take(struct scene *scene, struct scene_request *request)
     take.not_after_us =
         scene->mistake == SCENE_NOT_AFTER_IGNORED ? INT64_MAX : request->not_after_us;
     take.label = "";
+    if (request->is_judged) {
+        scene->is_committing[scene_slot(attempt->strategy)][attempt->name] = 0;
+        take.not_after_us = INT64_MAX; /* was judged when the commit began */
+    } else if (!was_held && scene->is_committing[scene_slot(attempt->strategy)][attempt->name]) {
+        request->status = answer_again(scene, request); /* the row is locked: it is skipped */
+        return;
+    }
     request->status = sim_hold_take(&scene->world, now_us, &caller, attempt->strategy, &take, NULL,
         &request->answer, &error);
     spoil_take(scene, request, &take, holder);
@@ -368,9 +409,7 @@ void scene_serve(struct scene *scene, struct scene_request *request)
     memset(&request->answer, 0, sizeof request->answer);
     if (request->kind != SCENE_OPEN && request->kind != SCENE_BEGIN &&
         scene_chance(scene, scene->plan.n_conflicts)) {
-        request->status = DBLOCK_OK;
-        request->answer.outcome = DBLOCK_ANSWER_AGAIN; /* a deadlock's victim: no effect */
-        request->answer.now_us = scene_server_us(scene);
+        request->status = answer_again(scene, request); /* a deadlock's victim */
         return;
     }
     switch (request->kind) {
@@ -411,6 +450,7 @@ void scene_server_restart(struct scene *scene)
 
     ++scene->server_life;
     scene->is_server_up = 0;
+    memset(scene->is_committing, 0, sizeof scene->is_committing); /* rolled back */
     for (i = 0; i < scene->world.rows.n_items; ++i)
         rows[i].n_guards = 0; /* their transactions are rolled back */
     for (i = 0; i < scene->n_lazy; ++i) {

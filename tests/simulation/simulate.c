@@ -46,10 +46,11 @@ static void report(const struct scene *scene, int n_violations)
         (unsigned long long)counts->lost, (unsigned long long)counts->swept,
         (unsigned long long)counts->restored);
     printf("excused: two believers after a step forward of the clock %llu, after a break %llu, a "
-           "no undone by a step back %llu; slowest end of an acquire: %.2f I/O limits past its "
-           "wait\n",
+           "no undone by a step back %llu, by a slow commit %llu; slowest end of an "
+           "acquire: %.2f I/O limits past its wait\n",
         (unsigned long long)counts->excused_forward, (unsigned long long)counts->excused_broken,
-        (unsigned long long)counts->excused_back, (double)counts->slowest_end_us / 1000);
+        (unsigned long long)counts->excused_back, (unsigned long long)counts->excused_lag,
+        (double)counts->slowest_end_us / 1000);
     printf("%llu steps, %llu seeds, %d violations\n", (unsigned long long)counts->steps,
         (unsigned long long)counts->seeds, n_violations);
 }
