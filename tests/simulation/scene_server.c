@@ -407,7 +407,7 @@ static void serve_look(struct scene *scene, struct scene_request *request)
 void scene_serve(struct scene *scene, struct scene_request *request)
 {
     memset(&request->answer, 0, sizeof request->answer);
-    if (request->kind != SCENE_OPEN && request->kind != SCENE_BEGIN &&
+    if (request->kind != SCENE_OPEN && request->kind != SCENE_BEGIN && !request->is_judged &&
         scene_chance(scene, scene->plan.n_conflicts)) {
         request->status = answer_again(scene, request); /* a deadlock's victim */
         return;

@@ -258,8 +258,13 @@ static void give_back__is_followed_by_another_attempt(void **state)
             DBLK_STEP_END, DBLK_STAGE_END, DBLOCK_BUSY, 0 },
         { "answer lost", &waiting, DBLK_STAGE_GIVE_BACK, failure_of(DBLOCK_E_UNCERTAIN, 1, 0),
             DBLK_STEP_END, DBLK_STAGE_END, DBLOCK_E_UNCERTAIN, 1 },
+        /* the drop had no effect, and so the grant may be in force: that is not "no effect" */
         { "not reached", &waiting, DBLK_STAGE_GIVE_BACK, failure_of(DBLOCK_E_CONNECTION, 1, 1),
-            DBLK_STEP_END, DBLK_STAGE_END, DBLOCK_E_CONNECTION, 1 },
+            DBLK_STEP_END, DBLK_STAGE_END, DBLOCK_E_UNCERTAIN, 1 },
+        { "no right", &waiting, DBLK_STAGE_GIVE_BACK, failure_of(DBLOCK_E_PERMISSION, 0, 0),
+            DBLK_STEP_END, DBLK_STAGE_END, DBLOCK_E_UNCERTAIN, 1 },
+        { "closing", &waiting, DBLK_STAGE_GIVE_BACK, failure_of(DBLOCK_E_CLOSED, 0, 0),
+            DBLK_STEP_END, DBLK_STAGE_END, DBLOCK_E_CLOSED, 1 },
     };
 
     (void)state;
