@@ -29,6 +29,8 @@ static const char *const tables[] = { "", "dblock_lease", "dblock_insert" };
 
 #define FOR_BOTH(strategy) for (i = 0, strategy = both[0]; i < 2; strategy = both[++i % 2])
 
+static const char *text(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 static const char *text(const char *format, ...)
 {
     static char texts[4][1200];

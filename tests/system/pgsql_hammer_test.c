@@ -222,10 +222,12 @@ static void work(struct child *child)
         if (f.status != DBLOCK_OK)
             give_up("break");
     }
-    if (draw(child, 100) == 0)
-        pgsql_run(child->plain, "UPDATE dblock_lease SET since = since - interval '2 h',"
-                                " expires_at = expires_at - interval '2 h'"
-                                " WHERE session IS NULL AND expires_at < clock_timestamp()");
+    if (draw(child, 100) == 0) /* something for the purge */
+        pgsql_run(child->plain,
+            "UPDATE dblock_lease SET since = since - interval '2 h',"
+            " expires_at = expires_at - interval '2 h' WHERE name = (SELECT name FROM dblock_lease"
+            " WHERE session IS NULL AND expires_at < clock_timestamp() LIMIT 1 FOR UPDATE SKIP"
+            " LOCKED)");
     if (draw(child, 50) == 0 && pgsql_purge(&f, child->connection) != DBLOCK_ANSWER_YES)
         give_up("purge");
 }
@@ -238,6 +240,7 @@ static void run_child(unsigned seed, uint64_t until_ms)
     child.random = (uint64_t)getpid() * 2654435761u + seed * 40503u + 1;
     child.records = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
     child.plain = pgsql_plain(&f, NULL);
+    pgsql_fixture_limit(&f, 20000000, -1);
     child.connection = pgsql_fixture_connect(&f, DBLOCK_ROLE_SHORT);
     if (child.connection == NULL)
         give_up("connect");
