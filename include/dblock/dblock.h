@@ -406,7 +406,8 @@ DBLOCK_API void dblock_lock_free(dblock_lock *lock);
  *   DBLOCK_LOST           it had ended before; nothing was changed
  *   DBLOCK_NOT_HELD       it was released
  *   DBLOCK_E_UNSUPPORTED  a ttl for a grant that has none of its own
- *   below zero            unchanged or extended; the deadline known here is the old one
+ *   below zero            unchanged or extended; the deadline known here is the earlier of
+ *                         the two, and the old one again where it certainly had no effect
  */
 DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_extend(
     dblock_lock *lock, uint64_t ttl_ms, struct dblock_error *reterr);

@@ -35,16 +35,21 @@ static dblock_status confirm_row(dblock_lock *lock, struct dblock_error *error)
     struct dblk_hold_request request;
     struct dblk_short_result result;
     struct dblock_grant grant;
+    unsigned round;
     dblock_status status;
 
     dblk_hold_request(&request, lock);
     request.grant = &grant;
+    dblk_lock_client(lock->client);
+    round = lock->extend_round;
+    dblk_unlock_client(lock->client);
     status = dblk_short(lock->client, dblk_hold_look, &request, &result, error);
     if (status != DBLOCK_OK)
         return status;
     if (result.answer.outcome == DBLOCK_ANSWER_YES && strcmp(grant.owner, lock->owner_text) == 0) {
         dblk_lock_client(lock->client);
-        if (lock->session == NULL) {
+        if (lock->session == NULL && round == lock->extend_round &&
+            dblk_now_us() >= lock->least_until_us) {
             atomic_store(&lock->own_deadline_us,
                 dblk_belief_end(result.sent_us, result.answer.remaining_us));
             dblk_clock_due(lock->client, 0);
@@ -112,41 +117,94 @@ static dblock_status confirm(dblock_lock *lock, struct dblock_error *error)
     return status;
 }
 
+/* An extend to a shorter time may take effect the moment it is sent, whatever becomes of its answer:
+ * belief is cut to that before. What was believed until then comes back through `before`; the number
+ * of this extend is returned. */
+static unsigned begin_extend(
+    dblock_lock *lock, uint64_t ttl_us, const _Atomic uint64_t **before, uint64_t *own_before_us)
+{
+    unsigned round;
+    uint64_t now_us = dblk_now_us();
+
+    dblk_lock_client(lock->client);
+    *before = atomic_load(&lock->deadline_us);
+    *own_before_us = atomic_load(&lock->own_deadline_us);
+    atomic_store(&lock->own_deadline_us,
+        dblk_sooner(dblk_lock_deadline(lock), dblk_belief_end(now_us, ttl_us)));
+    atomic_store(&lock->deadline_us, &lock->own_deadline_us);
+    ++lock->n_extending;
+    round = ++lock->extend_round;
+    dblk_clock_due(lock->client, dblk_lock_deadline(lock));
+    dblk_unlock_client(lock->client);
+    return round;
+}
+
+static void end_extend(dblock_lock *lock, dblock_status status, uint64_t ttl_us,
+    const struct dblk_short_result *result)
+{
+    dblock_client *client = lock->client;
+    uint64_t now_us = dblk_now_us();
+
+    --lock->n_extending;
+    if (status == DBLOCK_E_UNCERTAIN || result->was_uncertain) {
+        /* it may be carried out later than one that is sent after it */
+        if (lock->least_ttl_us == 0 || now_us >= lock->least_until_us ||
+            ttl_us < lock->least_ttl_us)
+            lock->least_ttl_us = ttl_us;
+        lock->least_until_us = dblk_later(now_us, 2 * client->settings.io_us);
+    }
+    if (status != DBLOCK_OK || atomic_load(&lock->state) != DBLK_LOCK_HELD)
+        return;
+    if (lock->least_ttl_us != 0 && now_us < lock->least_until_us &&
+        lock->least_ttl_us < ttl_us)
+        atomic_store(
+            &lock->own_deadline_us, dblk_belief_end(result->sent_us, lock->least_ttl_us));
+    else
+        atomic_store(&lock->own_deadline_us, dblk_belief_end(result->sent_us, ttl_us));
+    atomic_store(&lock->ttl_us, ttl_us);
+    dblk_session_unref(client, lock->session);
+    lock->session = NULL;
+    lock->is_remote_heartbeat = 0;
+    lock->is_announced = 0;
+    dblk_clock_due(client, 0);
+}
+
 /* The grant is timed from now on. The new deadline counts from before the request. */
 static dblock_status set_end(dblock_lock *lock, uint64_t ttl_us, struct dblock_error *error)
 {
     dblock_client *client = lock->client;
+    const _Atomic uint64_t *before;
     struct dblk_hold_request request;
     struct dblk_short_result result;
+    uint64_t own_before_us;
+    unsigned round;
     dblock_status status = check_state(lock);
 
     if (status != DBLOCK_OK)
         return status;
+    round = begin_extend(lock, ttl_us, &before, &own_before_us);
     dblk_hold_request(&request, lock);
     request.time_us = ttl_us;
+    memset(&result, 0, sizeof result);
     status = dblk_short(client, dblk_hold_extend, &request, &result, error);
-    if (status != DBLOCK_OK)
-        return status;
-    if (result.answer.outcome == DBLOCK_ANSWER_PINNED) {
+    if (status == DBLOCK_OK && result.answer.outcome == DBLOCK_ANSWER_PINNED) {
         status = dblock_error_set(error, DBLOCK_E_DATABASE, "try again when it has ended",
             "a guarded transaction stands on lock \"%s\"", lock->subject.name);
         error->is_transient = 1;
-        return status;
     }
-    if (result.answer.outcome != DBLOCK_ANSWER_YES)
-        return lose(lock, DBLOCK_CAUSE_SERVER);
+    if (status == DBLOCK_OK && result.answer.outcome != DBLOCK_ANSWER_YES)
+        status = lose(lock, DBLOCK_CAUSE_SERVER);
     dblk_lock_client(client);
-    status = check_state(lock);
-    if (status == DBLOCK_OK) {
-        atomic_store(&lock->own_deadline_us, dblk_belief_end(result.sent_us, ttl_us));
-        atomic_store(&lock->deadline_us, &lock->own_deadline_us);
-        atomic_store(&lock->ttl_us, ttl_us);
-        dblk_session_unref(client, lock->session);
-        lock->session = NULL;
-        lock->is_remote_heartbeat = 0;
-        lock->is_announced = 0;
+    end_extend(lock, status, ttl_us, &result);
+    /* certainly without effect, and no other extend has begun since: as it was */
+    if (status < 0 && status != DBLOCK_E_UNCERTAIN && lock->n_extending == 0 && round == lock->extend_round &&
+        atomic_load(&lock->state) == DBLK_LOCK_HELD) {
+        atomic_store(&lock->own_deadline_us, own_before_us);
+        atomic_store(&lock->deadline_us, before);
         dblk_clock_due(client, 0);
     }
+    if (status == DBLOCK_OK)
+        status = check_state(lock);
     dblk_unlock_client(client);
     return status;
 }

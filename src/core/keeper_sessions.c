@@ -17,7 +17,12 @@
 #include "core/session.h"
 #include "core/trace.h"
 
-enum { LOST_RETRY_US = 500000 };
+enum {
+    LOST_RETRY_US = 500000,
+    /* For what no sign tells of: a take that was let through after its not_after (a commit that
+     * waited for a standby, a clock set back). Rarely, as it reads the whole table. */
+    READ_EVERY_BEATS = 64
+};
 
 static struct dblk_session *find_due(dblock_client *client, uint64_t now_us)
 {
@@ -83,6 +88,8 @@ static void judge_renewal(dblock_client *client, struct dblk_session *session, u
         session->is_broken = 1;
         dblk_session_read_back(client, session, now_us);
     }
+    if (++session->n_beats % READ_EVERY_BEATS == 0)
+        dblk_session_read_back(client, session, now_us);
     /* a pooler hides a restart of the server: its start time does not */
     if (answer->server_start_us != 0 && answer->server_start_us != client->keeper.server_start_us) {
         if (client->keeper.server_start_us != 0)
@@ -93,7 +100,11 @@ static void judge_renewal(dblock_client *client, struct dblk_session *session, u
 
 static void renew(dblock_client *client, struct dblk_session *session, uint64_t limit_us)
 {
-    struct dblock_call call = { dblk_sooner(limit_us, session->beat.deadline_us), client->stop_fd };
+    /* a quarter of the ttl, so that an answer that never comes leaves time for another try */
+    struct dblock_call call = { dblk_sooner(limit_us,
+                                    dblk_sooner(session->beat.deadline_us,
+                                        dblk_later(dblk_now_us(), session->ttl_us / 4))),
+        client->stop_fd };
     struct dblock_answer answer;
     struct dblock_error error;
     struct dblk_link *link = NULL;
@@ -233,8 +244,10 @@ static void lose_missing(dblock_client *client, struct dblk_session *session, ui
     while (lock != NULL) {
         dblock_lock *next = lock->next;
 
-        /* one that was granted while the reading was under way proves nothing by its absence */
-        if (lock->session == session && lock->read_round != round && lock->granted_us < sent_us)
+        /* one that was granted while the reading was under way, or is just being made a timed one,
+         * proves nothing by its absence */
+        if (lock->session == session && lock->read_round != round &&
+            lock->granted_us < sent_us && lock->n_extending == 0)
             dblk_lock_lose(lock, cause, NULL);
         lock = next;
     }
@@ -271,6 +284,9 @@ int dblk_keeper_read_back(dblock_client *client, uint64_t now_us, uint64_t limit
         sent_us = dblk_now_us();
         status = client->driver->session.holds(
             link->connection, &call, session->id, see_row, &reading, &answer, &error);
+        /* not decided: an empty list would say that everything is lost */
+        if (status == DBLOCK_OK && answer.outcome != DBLOCK_ANSWER_YES)
+            status = DBLOCK_E_DATABASE;
     }
     while (reading.surplus != NULL) {
         struct surplus *surplus = reading.surplus;

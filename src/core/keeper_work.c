@@ -60,13 +60,32 @@ uint64_t dblk_keeper_deadlines(dblock_client *client, uint64_t now_us)
         dblock_lock *next = lock->next;
 
         deadline_us = dblk_lock_deadline(lock);
-        if (now_us >= deadline_us)
+        if (now_us >= deadline_us) {
             dblk_lock_lose(lock, DBLOCK_CAUSE_DEADLINE, NULL);
-        else
+            /* An extend that was never answered ended the belief; if it never came to pass, the
+             * living session would keep the row for ever. */
+            if (lock->session != NULL && lock->session->state == DBLK_SESSION_ALIVE)
+                dblk_lock_orphan(lock, 0);
+        } else {
             next_us = dblk_sooner(next_us, announce(lock, now_us, deadline_us));
+        }
         lock = next;
     }
     return next_us;
+}
+
+/* Until when other work may keep the next heartbeat waiting: an eighth of its ttl beyond its time,
+ * and never less than a round trip over a bad line. */
+static uint64_t find_patience(dblock_client *client, uint64_t now_us)
+{
+    struct dblk_session *session;
+    uint64_t patience_us = DBLK_NEVER;
+
+    for (session = client->sessions; session != NULL; session = session->next)
+        if (session->state == DBLK_SESSION_ALIVE)
+            patience_us = dblk_sooner(
+                patience_us, dblk_later(session->beat.next_us, session->ttl_us / 8));
+    return patience_us > now_us + 100000 ? patience_us : now_us + 100000;
 }
 
 int dblk_keeper_step(dblock_client *client)
@@ -74,8 +93,10 @@ int dblk_keeper_step(dblock_client *client)
     uint64_t now_us = dblk_now_us();
     uint64_t limit_us = dblk_later(now_us, client->settings.io_us);
 
-    return dblk_keeper_beat(client, now_us, limit_us) || dblk_channel_bury(client, 0) ||
-        dblk_keeper_ping(client, now_us, limit_us) ||
+    if (dblk_keeper_beat(client, now_us, limit_us) || dblk_channel_bury(client, 0))
+        return 1;
+    limit_us = dblk_sooner(limit_us, find_patience(client, now_us));
+    return dblk_keeper_ping(client, now_us, limit_us) ||
         dblk_keeper_read_back(client, now_us, limit_us) ||
         dblk_keeper_give_back(client, now_us, limit_us) ||
         dblk_keeper_break(client, now_us, limit_us) ||
@@ -112,17 +133,23 @@ uint64_t dblk_keeper_next(dblock_client *client)
     return next_us;
 }
 
-/* What the link was asked last may have been done or not: what sessions hold is read back. */
-static void drop_link(dblock_client *client)
+static void read_back_all(dblock_client *client)
 {
     struct dblk_session *session;
 
+    dblk_lock_client(client);
+    for (session = client->sessions; session != NULL; session = session->next)
+        dblk_session_read_back(client, session, dblk_now_us());
+    dblk_unlock_client(client);
+}
+
+/* What it was asked last may have been done or not: the next one begins with a read-back. */
+static void drop_link(dblock_client *client)
+{
     dblk_link_close(client, client->keeper.link, DBLOCK_CLOSE_ABORT);
     client->keeper.link = NULL;
     dblk_lock_client(client);
     ++client->stats.reconnects;
-    for (session = client->sessions; session != NULL; session = session->next)
-        dblk_session_read_back(client, session, dblk_now_us());
     dblk_unlock_client(client);
 }
 
@@ -133,9 +160,13 @@ dblock_status dblk_keeper_link(
 
     if (client->keeper.link != NULL && !dblk_link_is_quiet(client, client->keeper.link))
         drop_link(client);
-    if (client->keeper.link == NULL)
+    if (client->keeper.link == NULL) {
         status = dblk_link_open(
             client, DBLOCK_ROLE_KEEPER, client->stop_fd, &client->keeper.link, error);
+        /* also the first one: the server may have crashed since the callers' own connections */
+        if (status == DBLOCK_OK)
+            read_back_all(client);
+    }
     if (status == DBLOCK_OK)
         *ret_link = client->keeper.link;
     return status;

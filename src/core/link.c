@@ -233,6 +233,11 @@ dblock_status dblk_short(dblock_client *client, dblk_short_fn fn, void *context,
                     "the database chose this statement as a victim each time");
                 error.is_transient = 1;
             }
+            /* the last try had no effect; whether an earlier one had is not known */
+            if (result.was_uncertain && status < 0 && status != DBLOCK_E_UNCERTAIN) {
+                status = DBLOCK_E_UNCERTAIN;
+                error.status = status;
+            }
             if (status == DBLOCK_OK)
                 *ret_result = result;
             else if (reterr != NULL && status < 0)

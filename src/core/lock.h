@@ -54,6 +54,10 @@ struct dblock_lock {
     int is_registered;
     int is_in_held;
     uint64_t read_round; /* the read-back that saw it last */
+    unsigned n_extending;     /* extends under way */
+    unsigned extend_round;    /* counts every one that was begun */
+    uint64_t least_ttl_us;    /* of an extend whose answer was lost: it may yet come; 0 none */
+    uint64_t least_until_us;  /* when it cannot any more */
 
     /* of an orphan: the caller has gone, the keeper gives it back */
     int is_freed;          /* the object is the keeper's to free */

@@ -171,7 +171,9 @@ static void look(struct dblk_attempt *attempt, struct dblk_event *event)
     dblock_client *client = attempt->client;
     dblock_lock *lock = attempt->lock;
     struct dblock_grant grant = DBLOCK_GRANT_INIT;
-    struct dblock_call call = { dblk_later(dblk_now_us(), client->settings.io_us),
+    /* not far beyond the time in which it is of use */
+    struct dblock_call call = { dblk_sooner(dblk_later(dblk_now_us(), attempt->machine.terms.io_us),
+                                    dblk_later(attempt->machine.settle_us, 10000)),
         dblk_waiter_short_fd(&attempt->waiter) };
     struct dblock_answer answer;
     struct dblock_error error; /* a look that fails does not hide why it was needed */

@@ -27,6 +27,7 @@ struct dblk_session {
     uint64_t read_back_us;  /* when to read back what it holds; DBLK_NEVER not wanted */
     uint64_t give_up_us;    /* LOST: when its row has expired for certain */
     uint64_t retry_us;      /* LOST: when to try to delete the row */
+    unsigned n_beats;       /* answered */
     int is_broken;          /* the heartbeat told that something of it was broken */
     struct dblk_session *next;
 };

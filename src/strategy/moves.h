@@ -61,6 +61,13 @@ static inline int dblk_is_over(const struct dblk_machine *machine, uint64_t now_
     return now_us >= machine->terms.give_up_us;
 }
 
+/* The wait is over, and what a call may take beyond it as well. */
+static inline int dblk_is_late(const struct dblk_machine *machine, uint64_t now_us)
+{
+    return now_us >= machine->terms.give_up_us &&
+        now_us - machine->terms.give_up_us >= machine->terms.io_us;
+}
+
 /* What follows a failed step, the same for every strategy: a stale connection is tried again, an
  * outage is waited out as long as the terms allow, all else ends the acquire. */
 struct dblk_step dblk_failed(struct dblk_machine *machine, const struct dblk_event *event);

@@ -32,7 +32,7 @@ static struct dblk_step stand_in_line(struct dblk_machine *machine, const struct
 
 static struct dblk_step repeat(struct dblk_machine *machine, const struct dblk_event *event)
 {
-    if (++machine->n_again > DBLK_AGAIN_MAX) {
+    if (++machine->n_again > DBLK_AGAIN_MAX || dblk_is_late(machine, event->now_us)) {
         machine->n_again = 0;
         if (dblk_is_over(machine, event->now_us))
             return dblk_end(machine, DBLOCK_BUSY);

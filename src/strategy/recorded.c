@@ -43,7 +43,7 @@ static struct dblk_step wait_for_holder(
 /* Nobody has it, and we did not get it. Also a try repeats this: "busy" would name no holder. */
 static struct dblk_step repeat(struct dblk_machine *machine, const struct dblk_event *event)
 {
-    if (++machine->n_again > DBLK_AGAIN_MAX) {
+    if (++machine->n_again > DBLK_AGAIN_MAX || dblk_is_late(machine, event->now_us)) {
         machine->n_again = 0;
         if (dblk_is_over(machine, event->now_us))
             return dblk_end(machine, DBLOCK_BUSY);
@@ -101,6 +101,8 @@ static struct dblk_step settle_on(struct dblk_machine *machine, const struct dbl
 
 static struct dblk_step answered_look(struct dblk_machine *machine, const struct dblk_event *event)
 {
+    if (event->outcome != DBLOCK_ANSWER_YES && event->outcome != DBLOCK_ANSWER_NO)
+        return settle_on(machine, event); /* the database did not say */
     if (event->is_mine)
         return believe(machine, event);
     if (event->is_past)
@@ -131,6 +133,8 @@ static struct dblk_step answered(struct dblk_machine *machine, const struct dblk
     case DBLK_STAGE_LOOK:
         return answered_look(machine, event);
     default: /* GIVE_BACK */
+        if (event->outcome != DBLOCK_ANSWER_YES && event->outcome != DBLOCK_ANSWER_NO)
+            return dblk_end_open(machine, DBLOCK_E_UNCERTAIN);
         if (dblk_is_over(machine, event->now_us))
             return dblk_end(machine, DBLOCK_BUSY);
         return take(machine);
@@ -139,8 +143,8 @@ static struct dblk_step answered(struct dblk_machine *machine, const struct dblk
 
 struct dblk_step dblk_recorded_next(struct dblk_machine *machine, const struct dblk_event *event)
 {
-    int is_settling =
-        machine->stage == DBLK_STAGE_LOOK || machine->stage == DBLK_STAGE_RECHECK;
+    int is_settling = machine->stage == DBLK_STAGE_LOOK ||
+        machine->stage == DBLK_STAGE_RECHECK || machine->stage == DBLK_STAGE_GIVE_BACK;
 
     switch (event->kind) {
     case DBLK_EVENT_STARTED:
