@@ -32,7 +32,7 @@ static dblock_status open_channel(dblock_client *client, int role, int cancel_fd
 
     if (channel == NULL)
         return dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "out of memory");
-    status = dblk_link_open(client, role, cancel_fd, &channel->link, reterr);
+    status = dblk_link_open(client, role, DBLK_NEVER, cancel_fd, &channel->link, reterr);
     if (status != DBLOCK_OK) {
         dblk_release(channel);
         return status;

@@ -249,6 +249,8 @@ static void close_forked(dblock_client *client)
 
 void dblock_close(dblock_client *client)
 {
+    uint64_t deadline_us;
+
     if (client == NULL)
         return;
     if (dblk_is_forked(client)) {
@@ -257,12 +259,14 @@ void dblock_close(dblock_client *client)
     }
     if (dblk_is_in_callback() || atomic_exchange(&client->is_closing, 1))
         return;
+    /* one limit for all of it: the keeper may be at work with a server that does not answer */
+    deadline_us = dblk_later(dblk_now_us(), client->settings.io_us);
     dblk_signal_fd_raise(client->stop_fd);
     dblk_lock_client(client);
     (void)pthread_cond_broadcast(&client->changed);
     dblk_unlock_client(client);
     dblk_keeper_stop(client);
-    dblk_close_give_back(client);
+    dblk_close_give_back(client, deadline_us);
     dblk_client_unref(client);
 }
 

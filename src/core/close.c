@@ -24,7 +24,8 @@ static struct dblk_link *find_link(dblock_client *client, uint64_t deadline_us)
     if (link == NULL && dblk_now_us() < deadline_us) {
         dblk_link_close(client, client->keeper.link, DBLOCK_CLOSE_ABORT);
         client->keeper.link = NULL;
-        if (dblk_link_open(client, DBLOCK_ROLE_KEEPER, -1, &link, &error) == DBLOCK_OK)
+        if (dblk_link_open(
+                client, DBLOCK_ROLE_KEEPER, deadline_us, -1, &link, &error) == DBLOCK_OK)
             client->keeper.link = link;
     }
     return link;
@@ -170,9 +171,9 @@ static void purge_sometimes(dblock_client *client, const struct dblock_call *cal
         (void)client->driver->observe.purge(link->connection, call, &answer, &error);
 }
 
-void dblk_close_give_back(dblock_client *client)
+void dblk_close_give_back(dblock_client *client, uint64_t deadline_us)
 {
-    struct dblock_call call = { dblk_later(dblk_now_us(), client->settings.io_us), -1 };
+    struct dblock_call call = { deadline_us, -1 };
 
     release_held(client, &call);
     give_back_orphans(client, &call);

@@ -5,8 +5,8 @@
 
 #include "core/client.h"
 
-/* Releases all that is held or still to be given back, within one I/O limit in all, and closes
- * every connection. The keeper has been stopped. */
-void dblk_close_give_back(dblock_client *client);
+/* Releases all that is held or still to be given back, by `deadline_us`, and closes every
+ * connection. The keeper has been stopped. */
+void dblk_close_give_back(dblock_client *client, uint64_t deadline_us);
 
 #endif

@@ -34,7 +34,7 @@ static dblock_status drop_recorded(dblock_client *client, dblock_lock *lock, uin
         : &client->driver->lease;
     struct dblk_link *link = NULL;
     uint64_t sent_us = dblk_now_us();
-    dblock_status status = dblk_keeper_link(client, &link, error);
+    dblock_status status = dblk_keeper_link(client, limit_us, &link, error);
 
     if (status == DBLOCK_OK)
         status = hold->drop(

@@ -49,7 +49,7 @@ static void end_session(dblock_client *client, struct dblk_session *session, uin
     ++session->n_refs;
     dblk_unlock_client(client);
     memset(&answer, 0, sizeof answer);
-    status = dblk_keeper_link(client, &link, &error);
+    status = dblk_keeper_link(client, limit_us, &link, &error);
     if (status == DBLOCK_OK)
         status = client->driver->session.end(
             link->connection, &call, session->id, &answer, &error);
@@ -115,7 +115,7 @@ static void renew(dblock_client *client, struct dblk_session *session, uint64_t 
     dblk_unlock_client(client);
     memset(&answer, 0, sizeof answer);
     memset(&error, 0, sizeof error);
-    status = dblk_keeper_link(client, &link, &error);
+    status = dblk_keeper_link(client, call.deadline_us, &link, &error);
     if (status == DBLOCK_OK) {
         sent_us = dblk_now_us();
         status = client->driver->session.renew(
@@ -279,7 +279,7 @@ int dblk_keeper_read_back(dblock_client *client, uint64_t now_us, uint64_t limit
 
     memset(&answer, 0, sizeof answer);
     memset(&error, 0, sizeof error);
-    status = dblk_keeper_link(client, &link, &error);
+    status = dblk_keeper_link(client, limit_us, &link, &error);
     if (status == DBLOCK_OK) {
         sent_us = dblk_now_us();
         status = client->driver->session.holds(

@@ -153,8 +153,8 @@ static void drop_link(dblock_client *client)
     dblk_unlock_client(client);
 }
 
-dblock_status dblk_keeper_link(
-    dblock_client *client, struct dblk_link **ret_link, struct dblock_error *error)
+dblock_status dblk_keeper_link(dblock_client *client, uint64_t limit_us,
+    struct dblk_link **ret_link, struct dblock_error *error)
 {
     dblock_status status = DBLOCK_OK;
 
@@ -162,7 +162,7 @@ dblock_status dblk_keeper_link(
         drop_link(client);
     if (client->keeper.link == NULL) {
         status = dblk_link_open(
-            client, DBLOCK_ROLE_KEEPER, client->stop_fd, &client->keeper.link, error);
+            client, DBLOCK_ROLE_KEEPER, limit_us, client->stop_fd, &client->keeper.link, error);
         /* also the first one: the server may have crashed since the callers' own connections */
         if (status == DBLOCK_OK)
             read_back_all(client);
@@ -188,7 +188,7 @@ int dblk_keeper_break(dblock_client *client, uint64_t now_us, uint64_t limit_us)
     if (now_us < dblk_breaking_next(client))
         return 0;
     dblk_unlock_client(client);
-    status = dblk_keeper_link(client, &link, &error);
+    status = dblk_keeper_link(client, limit_us, &link, &error);
     dblk_lock_client(client);
     if (status == DBLOCK_OK) {
         (void)dblk_breaking_try(client, link, dblk_now_us(), limit_us);
@@ -217,7 +217,7 @@ int dblk_keeper_purge(dblock_client *client, uint64_t now_us, uint64_t limit_us)
         return 0;
     dblk_unlock_client(client);
     memset(&answer, 0, sizeof answer);
-    status = dblk_keeper_link(client, &link, &error);
+    status = dblk_keeper_link(client, limit_us, &link, &error);
     if (status == DBLOCK_OK)
         status = client->driver->observe.purge(link->connection, &call, &answer, &error);
     if (status != DBLOCK_OK)

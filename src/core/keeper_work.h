@@ -25,8 +25,8 @@ int dblk_keeper_purge(dblock_client *client, uint64_t now_us, uint64_t limit_us)
 
 /* The keeper's own link, connected if need be; the mutex not held. A new one means that answers
  * may have been lost: what sessions hold is read back. */
-dblock_status dblk_keeper_link(
-    dblock_client *client, struct dblk_link **ret_link, struct dblock_error *error);
+dblock_status dblk_keeper_link(dblock_client *client, uint64_t limit_us,
+    struct dblk_link **ret_link, struct dblock_error *error);
 /* After a failure: closes it if it is of no use any more. */
 void dblk_keeper_check_link(dblock_client *client);
 

@@ -9,7 +9,7 @@
 #include "core/trace.h"
 #include "strategy/backoff.h"
 
-dblock_status dblk_link_open(dblock_client *client, int role, int cancel_fd,
+dblock_status dblk_link_open(dblock_client *client, int role, uint64_t deadline_us, int cancel_fd,
     struct dblk_link **ret_link, struct dblock_error *reterr)
 {
     struct dblock_target *target =
@@ -26,7 +26,8 @@ dblock_status dblk_link_open(dblock_client *client, int role, int cancel_fd,
     memset(&answer, 0, sizeof answer);
     memset(&error, 0, sizeof error);
     link->role = role;
-    call.deadline_us = dblk_later(sent_us, client->settings.connect_us);
+    call.deadline_us =
+        dblk_sooner(deadline_us, dblk_later(sent_us, client->settings.connect_us));
     call.cancel_fd = cancel_fd;
     status = client->driver->connection.open(
         target, role, &call, &link->connection, &answer, &error);
@@ -150,7 +151,8 @@ dblock_status dblk_link_lend(dblock_client *client, uint64_t deadline_us, int ca
     }
     ++client->n_short;
     dblk_unlock_client(client);
-    status = dblk_link_open(client, DBLOCK_ROLE_SHORT, cancel_fd, ret_link, reterr);
+    status = dblk_link_open(
+        client, DBLOCK_ROLE_SHORT, deadline_us, cancel_fd, ret_link, reterr);
     if (status != DBLOCK_OK) {
         dblk_lock_client(client);
         --client->n_short;

@@ -16,8 +16,8 @@ struct dblk_link {
     struct dblk_link *next;
 };
 
-/* Connects; the client's mutex not held. */
-dblock_status dblk_link_open(dblock_client *client, int role, int cancel_fd,
+/* Connects, within connect_timeout_ms and by `deadline_us`; the client's mutex not held. */
+dblock_status dblk_link_open(dblock_client *client, int role, uint64_t deadline_us, int cancel_fd,
     struct dblk_link **ret_link, struct dblock_error *reterr);
 /* Takes NULL. `how`: DBLOCK_CLOSE_* */
 void dblk_link_close(dblock_client *client, struct dblk_link *link, int how);

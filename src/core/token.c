@@ -35,7 +35,7 @@ static dblock_status draw_on_control(dblock_client *client, const dblock_lock *l
             is_reused = 0;
         }
         if (client->control == NULL)
-            status = dblk_link_open(client, DBLOCK_ROLE_CONTROL, client->stop_fd,
+            status = dblk_link_open(client, DBLOCK_ROLE_CONTROL, call->deadline_us, client->stop_fd,
                 &client->control, error);
         if (status == DBLOCK_OK)
             status = client->driver->row.draw(
