@@ -6,15 +6,18 @@
 #include "pgsql_statement.h"
 #include "pgsql_steps.h"
 
-enum { /* columns of a take */
+enum { /* columns of a gate */
+    GATE_NOW,
+    GATE_SESSION_EXPIRES,
+    GATE_IS_MINE,
+    GATE_IN_FORCE,
+    GATE_ROW /* ten columns */
+};
+
+enum { /* of a take */
     TAKE_NOW,
-    TAKE_SESSION_EXPIRES,
-    TAKE_GATE,
-    TAKE_FREE_ROW,
     TAKE_TOKEN,
-    TAKE_EXPIRES,
-    TAKE_IN_FORCE,
-    TAKE_ROW /* ten columns */
+    TAKE_EXPIRES
 };
 
 enum { /* of a look and a list */
@@ -23,69 +26,73 @@ enum { /* of a look and a list */
     LOOK_ROW /* ten columns */
 };
 
-enum { /* of drop, extend and end */
+enum { /* of extend and end */
     END_NOW,
     END_IS_DONE,
     END_WAS_IN_FORCE,
     END_OWNER
 };
 
-static int32_t judge_take(
-    const struct dblock_take *take, const PGresult *result, int64_t now_us)
+/* What follows from the answers of one message; 0: a grant has ended, and is to be cleared away. */
+static int32_t judge_take(const struct dblock_take *take, const struct pgsql_message *message)
 {
-    int is_held = pgsql_get_bool(result, 0, TAKE_IN_FORCE);
+    const PGresult *gate = message->results[0];
+    const PGresult *taken = message->results[message->n_results - 1];
+    int has_cleared = message->n_results == 3;
 
-    if (!PQgetisnull(result, 0, TAKE_TOKEN))
+    if (PQntuples(taken) == 1)
         return DBLOCK_ANSWER_YES;
-    if (take->session != NULL && PQgetisnull(result, 0, TAKE_SESSION_EXPIRES))
+    if (take->session != NULL && PQgetisnull(gate, 0, GATE_SESSION_EXPIRES))
         return DBLOCK_ANSWER_SESSION;
-    if (is_held)
+    if (pgsql_get_bool(gate, 0, GATE_IN_FORCE))
         return DBLOCK_ANSWER_BUSY;
-    if (now_us > take->not_after_us)
+    if (pgsql_get_time(gate, 0, GATE_NOW) > take->not_after_us)
         return DBLOCK_ANSWER_LATE;
-    if (pgsql_get_bool(result, 0, TAKE_GATE) && !pgsql_get_bool(result, 0, TAKE_FREE_ROW) &&
-        !PQgetisnull(result, 0, TAKE_ROW))
+    if (!has_cleared && PQgetisnull(gate, 0, GATE_IS_MINE))
+        return 0;
+    if (has_cleared && pgsql_get_bool(gate, 0, GATE_IS_MINE) &&
+        !pgsql_get_bool(message->results[1], 0, 0) && !PQgetisnull(gate, 0, GATE_ROW))
         return DBLOCK_ANSWER_PINNED;
     return DBLOCK_ANSWER_AGAIN;
 }
 
-static void tell_take(const struct pgsql_hold *hold, const struct dblock_take *take,
-    const PGresult *result, struct dblock_grant *holder, struct dblock_answer *answer)
+static void tell_grant(const struct dblock_take *take, const struct pgsql_message *message,
+    struct dblock_answer *answer)
 {
-    int64_t now_us = pgsql_get_time(result, 0, TAKE_NOW);
+    const PGresult *taken = message->results[message->n_results - 1];
 
-    answer->now_us = now_us;
-    answer->outcome = judge_take(take, result, now_us);
-    answer->session_remaining_us =
-        pgsql_remaining(pgsql_get_time(result, 0, TAKE_SESSION_EXPIRES), now_us);
-    switch (answer->outcome) {
-    case DBLOCK_ANSWER_YES:
-        answer->token = pgsql_get_int64(result, 0, TAKE_TOKEN);
-        answer->remaining_us = take->session != NULL
-            ? answer->session_remaining_us
-            : pgsql_remaining(pgsql_get_time(result, 0, TAKE_EXPIRES), now_us);
-        break;
-    case DBLOCK_ANSWER_BUSY:
-        answer->remaining_us =
-            pgsql_remaining(pgsql_grant_expires(result, 0, TAKE_ROW), now_us);
-        if (holder != NULL)
-            pgsql_grant_row(holder, hold->strategy, result, 0, TAKE_ROW, now_us, 1);
-        break;
-    case DBLOCK_ANSWER_PINNED:
-        answer->remaining_us = DBLOCK_NO_END;
-        if (holder != NULL) {
-            pgsql_grant_row(holder, hold->strategy, result, 0, TAKE_ROW, now_us, 1);
-            holder->is_pinned = 1;
-        }
-        break;
-    default:
-        break;
-    }
+    answer->now_us = pgsql_get_time(taken, 0, TAKE_NOW);
+    answer->token = pgsql_get_int64(taken, 0, TAKE_TOKEN);
+    answer->session_remaining_us = pgsql_remaining(
+        pgsql_get_time(message->results[0], 0, GATE_SESSION_EXPIRES), answer->now_us);
+    answer->remaining_us = take->session != NULL
+        ? answer->session_remaining_us
+        : pgsql_remaining(pgsql_get_time(taken, 0, TAKE_EXPIRES), answer->now_us);
 }
 
-dblock_status pgsql_hold_take(const struct pgsql_hold *hold, struct dblock_connection *connection,
-    const struct dblock_call *call, const struct dblock_take *take, struct dblock_grant *holder,
-    struct dblock_answer *answer, struct dblock_error *reterr)
+static void tell_holder(const struct pgsql_hold *hold, const struct pgsql_message *message,
+    struct dblock_grant *holder, struct dblock_answer *answer)
+{
+    const PGresult *gate = message->results[0];
+
+    answer->now_us = pgsql_get_time(gate, 0, GATE_NOW);
+    answer->session_remaining_us =
+        pgsql_remaining(pgsql_get_time(gate, 0, GATE_SESSION_EXPIRES), answer->now_us);
+    if (answer->outcome != DBLOCK_ANSWER_BUSY && answer->outcome != DBLOCK_ANSWER_PINNED)
+        return;
+    answer->remaining_us = answer->outcome == DBLOCK_ANSWER_BUSY
+        ? pgsql_remaining(pgsql_grant_expires(gate, 0, GATE_ROW), answer->now_us)
+        : DBLOCK_NO_END;
+    if (holder == NULL)
+        return;
+    pgsql_grant_row(holder, hold->strategy, gate, 0, GATE_ROW, answer->now_us, 1);
+    holder->is_pinned = answer->outcome == DBLOCK_ANSWER_PINNED;
+}
+
+/* One message. */
+static dblock_status attempt(const struct pgsql_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_take *take, int may_clear,
+    struct dblock_grant *holder, struct dblock_answer *answer, struct dblock_error *reterr)
 {
     const struct dblock_target *target = connection->target;
     struct pgsql_parameters parameters;
@@ -96,19 +103,42 @@ dblock_status pgsql_hold_take(const struct pgsql_hold *hold, struct dblock_conne
         &message, connection, call, hold->take_action, take->subject.name, PGSQL_WRITES);
     parameters.n = 0;
     pgsql_put_name(&parameters, &take->subject);
-    pgsql_message_add_quiet(&message, hold->gate, &parameters);
     pgsql_put_id(&parameters, take->session);
+    pgsql_put_time(&parameters, take->not_after_us);
+    pgsql_put_bool(&parameters, may_clear);
+    pgsql_message_add(&message, hold->gate, &parameters);
+    if (may_clear) {
+        parameters.n = 1;
+        pgsql_message_add(&message, hold->clear, &parameters);
+    }
+    parameters.n = 3;
     pgsql_put_id(&parameters, take->owner);
     pgsql_put_duration(&parameters, take->ttl_us);
-    pgsql_put_time(&parameters, take->not_after_us);
     pgsql_put_text(&parameters, take->label);
     pgsql_put_text(&parameters, target->host);
     pgsql_put_int64(&parameters, target->pid);
     pgsql_message_add(&message, hold->take, &parameters);
     status = pgsql_message_run(&message, reterr);
-    if (status == DBLOCK_OK)
-        tell_take(hold, take, message.results[0], holder, answer);
+    if (status == DBLOCK_OK) {
+        answer->outcome = judge_take(take, &message);
+        if (answer->outcome == DBLOCK_ANSWER_YES)
+            tell_grant(take, &message, answer);
+        else
+            tell_holder(hold, &message, holder, answer);
+    }
     return pgsql_message_fini(&message, status, answer);
+}
+
+dblock_status pgsql_hold_take(const struct pgsql_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_take *take, struct dblock_grant *holder,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    dblock_status status =
+        attempt(hold, connection, call, take, 0, holder, answer, reterr);
+
+    if (status != DBLOCK_OK || answer->outcome != 0)
+        return status;
+    return attempt(hold, connection, call, take, 1, holder, answer, reterr);
 }
 
 dblock_status pgsql_hold_look(const struct pgsql_hold *hold, struct dblock_connection *connection,
@@ -219,6 +249,9 @@ dblock_status pgsql_hold_drop(const struct pgsql_hold *hold, struct dblock_conne
     struct dblock_error *reterr)
 {
     struct pgsql_parameters parameters;
+    struct pgsql_message message;
+    int is_done = 0;
+    dblock_status status;
 
     if (keep_us > 0)
         return pgsql_hold_extend(
@@ -226,8 +259,20 @@ dblock_status pgsql_hold_drop(const struct pgsql_hold *hold, struct dblock_conne
     parameters.n = 0;
     pgsql_put_name(&parameters, subject);
     pgsql_put_id(&parameters, owner);
-    return run_ending(hold, hold->drop, hold->drop_action, connection, call, subject, owner,
-        &parameters, answer, reterr);
+    pgsql_message_init(&message, connection, call, hold->drop_action, subject->name, PGSQL_WRITES);
+    pgsql_message_add(&message, hold->drop, &parameters);
+    status = pgsql_message_run(&message, reterr);
+    if (status == DBLOCK_OK && PQntuples(message.results[0]) == 1) {
+        is_done = 1;
+        answer->now_us = pgsql_get_time(message.results[0], 0, 0);
+        answer->outcome =
+            pgsql_get_bool(message.results[0], 0, 1) ? DBLOCK_ANSWER_YES : DBLOCK_ANSWER_NO;
+    }
+    status = pgsql_message_fini(&message, status, answer);
+    if (status != DBLOCK_OK || is_done || answer->outcome != 0)
+        return status;
+    return judge_skipped(
+        hold, connection, call, subject, owner, DBLOCK_ANSWER_NO, answer, reterr);
 }
 
 dblock_status pgsql_hold_end(const struct pgsql_hold *hold, struct dblock_connection *connection,

@@ -6,6 +6,7 @@
 const struct pgsql_hold pgsql_hold_insert = {
     .strategy = DBLOCK_INSERT,
     .gate = STATEMENT_INSERT_GATE,
+    .clear = STATEMENT_INSERT_CLEAR,
     .take = STATEMENT_INSERT_TAKE,
     .drop = STATEMENT_INSERT_DROP,
     .extend = STATEMENT_INSERT_EXTEND,

@@ -6,6 +6,7 @@
 const struct pgsql_hold pgsql_hold_lease = {
     .strategy = DBLOCK_LEASE,
     .gate = STATEMENT_LEASE_GATE,
+    .clear = STATEMENT_LEASE_CLEAR,
     .take = STATEMENT_LEASE_TAKE,
     .drop = STATEMENT_LEASE_DROP,
     .extend = STATEMENT_LEASE_EXTEND,

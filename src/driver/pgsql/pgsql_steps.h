@@ -93,7 +93,7 @@ dblock_status pgsql_observe_purge(struct dblock_connection *connection, const st
 /* Lease and insert: the same statements on two tables. */
 struct pgsql_hold {
     int32_t strategy;
-    enum pgsql_statement gate, take, drop, extend, look, end;
+    enum pgsql_statement gate, clear, take, drop, extend, look, end;
     const char *take_action, *drop_action, *extend_action, *look_action, *end_action; /* "take lease" */
 };
 

@@ -8,127 +8,112 @@
 -- out: as lease_gate
 -- As lease_gate, on its table. The gates are the same: of two that take one name under
 -- both strategies at the same instant one is told AGAIN, and gets it the next time.
-SELECT pg_catalog.set_config('dblock.gate', CASE WHEN pg_catalog.pg_try_advisory_xact_lock(
-    pg_catalog.hashtextextended(pg_catalog.encode($1, 'hex') COLLATE "C", 7201)) THEN 'mine' END,
-    true)
-WHERE NOT EXISTS (
-    SELECT 1
+SELECT pg_catalog.clock_timestamp(), me.expires_at,
+    CASE WHEN pg_catalog.clock_timestamp() <= $3 AND ($2 IS NULL OR me.id IS NOT NULL)
+            AND (l.owner IS NULL OR ($4 AND CASE WHEN l.session IS NULL
+                THEN l.expires_at <= pg_catalog.clock_timestamp()
+                ELSE coalesce(s.expires_at <= pg_catalog.clock_timestamp(), true) END))
+        THEN pg_catalog.set_config('dblock.gate',
+            CASE WHEN pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended(
+                pg_catalog.encode($1, 'hex') COLLATE "C", 7201)) THEN 'mine' ELSE 'no' END,
+            true) = 'mine' END,
+    CASE WHEN l.name IS NULL THEN NULL
+        WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
+        ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END,
+    l.name, l.session, l.owner, l.token, l.since, l.expires_at, l.label, l.host, l.pid,
+    s.expires_at
+FROM (SELECT 1) AS one
+    LEFT JOIN dblock_schema.dblock_insert AS l ON l.name = $1
+    LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
+    LEFT JOIN dblock_schema.dblock_session AS me
+        ON me.id = $2 AND me.expires_at > pg_catalog.clock_timestamp();
+
+-- name: insert_clear
+-- in: as lease_clear
+-- out: as lease_clear
+-- As lease_clear, but the row goes. FOR UPDATE, as a guard holds FOR SHARE and a deleter
+-- must not wait for it.
+WITH seen AS MATERIALIZED (
+    SELECT l.owner, l.session, l.session IS NOT NULL AND s.id IS NULL AS is_gone
     FROM dblock_schema.dblock_insert AS l
         LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
+    WHERE l.name = $1 AND l.owner IS NOT NULL
+        AND pg_catalog.current_setting('dblock.gate', true) = 'mine'
+), unlocked AS MATERIALIZED (
+    SELECT 1 AS one
+    FROM dblock_schema.dblock_insert AS l
+    WHERE l.name = $1 AND l.owner = (SELECT seen.owner FROM seen)
+    FOR UPDATE OF l SKIP LOCKED
+), ended AS (
+    DELETE FROM dblock_schema.dblock_session AS s
+    USING seen
+    WHERE s.id = seen.session AND s.expires_at <= pg_catalog.clock_timestamp()
+    RETURNING 1
+), cleared AS (
+    DELETE FROM dblock_schema.dblock_insert AS l
+    USING unlocked
     WHERE l.name = $1
-        AND CASE WHEN l.session IS NULL THEN l.expires_at ELSE s.expires_at END
-            > pg_catalog.clock_timestamp());
+        AND ((l.session IS NULL AND l.expires_at <= pg_catalog.clock_timestamp())
+            OR (l.session = (SELECT seen.session FROM seen)
+                AND ((SELECT seen.is_gone FROM seen) OR EXISTS (SELECT 1 FROM ended))))
+    RETURNING 1
+)
+SELECT EXISTS (SELECT 1 FROM unlocked), EXISTS (SELECT 1 FROM cleared),
+    CASE WHEN NOT EXISTS (SELECT 1 FROM cleared)
+        THEN pg_catalog.set_config('dblock.gate', 'no', true) END;
 
 -- name: insert_take
 -- in: as lease_take
 -- out: as lease_take
--- As lease_take, on its table; the argument there holds word by word. That the row is
--- deleted when the name is given back changes one thing: a taker often finds none, so
--- INSERT makes it, and the token is not known from a row that is there. It need not be:
--- it is drawn from the sequences under the gate, and whoever deleted the row had drawn
--- before (a token computed in VALUES without the gate goes backwards).
--- A deleter that has not committed: the row is still in force in the snapshot (busy).
-WITH me AS MATERIALIZED (
-    SELECT s.expires_at
-    FROM dblock_schema.dblock_session AS s
-    WHERE s.id = $2 AND s.expires_at > pg_catalog.clock_timestamp()
-), seen AS MATERIALIZED (
-    SELECT l.name, l.session, l.owner, l.token, l.since, l.expires_at, l.label, l.host, l.pid,
-        s.expires_at AS session_expires_at,
-        l.session IS NOT NULL AND s.id IS NULL AS is_gone,
-        CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
-            ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END AS is_in_force
-    FROM dblock_schema.dblock_insert AS l
-        LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
-    WHERE l.name = $1
-), gate AS MATERIALIZED (
-    SELECT pg_catalog.current_setting('dblock.gate', true) = 'mine'
-        AND pg_catalog.clock_timestamp() <= $5
-        AND ($2 IS NULL OR EXISTS (SELECT 1 FROM me))
-        AND NOT EXISTS (SELECT 1 FROM seen WHERE seen.is_in_force) AS is_mine
-), free_row AS MATERIALIZED (
-    SELECT 1 AS one
-    FROM dblock_schema.dblock_insert AS l
-    WHERE l.name = $1 AND (SELECT gate.is_mine FROM gate)
-    FOR NO KEY UPDATE OF l SKIP LOCKED
-), ended AS (
-    DELETE FROM dblock_schema.dblock_session AS s
-    USING seen, gate
-    WHERE gate.is_mine AND s.id = seen.session AND s.expires_at <= pg_catalog.clock_timestamp()
-    RETURNING s.id
-), drawn AS MATERIALIZED (
-    SELECT d.count + CASE
+-- As lease_take, on its table, where a row is a grant: if there is one now, nothing is
+-- taken. What the last holder's token was is not known here, and need not be: the token is
+-- drawn from the sequences under the gate, and whoever deleted the row had drawn before.
+-- Waits, at most, for a single statement in autocommit that is just deleting a row which
+-- came since the gate's snapshot; then not_after may pass, by lock_timeout at most.
+INSERT INTO dblock_schema.dblock_insert AS l
+    (name, session, owner, token, since, expires_at, label, host, pid)
+SELECT $1, $2, $4,
+    d.count + CASE
         WHEN d.base + d.count < d.clock - 100000
             AND pg_catalog.pg_try_advisory_xact_lock(7234316452871503210)
         THEN pg_catalog.setval('dblock_schema.dblock_token_base', GREATEST(
             pg_catalog.pg_sequence_last_value('dblock_schema.dblock_token_base'),
             d.clock - d.count))
-        ELSE d.base END AS token
-    FROM (
-        SELECT pg_catalog.nextval('dblock_schema.dblock_token_count') AS count,
-            pg_catalog.pg_sequence_last_value('dblock_schema.dblock_token_base') AS base,
-            (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint AS clock
-        FROM gate
-        WHERE gate.is_mine
-            AND (EXISTS (SELECT 1 FROM free_row) OR NOT EXISTS (SELECT 1 FROM seen))
-        OFFSET 0) AS d
-), taken AS (
-    INSERT INTO dblock_schema.dblock_insert AS l
-        (name, session, owner, token, since, expires_at, label, host, pid)
-    SELECT $1, $2, $3, drawn.token, pg_catalog.clock_timestamp(),
-        CASE WHEN $2 IS NULL THEN pg_catalog.clock_timestamp() + $4 ELSE '-infinity' END,
-        $6, $7, $8
-    FROM drawn
-    ON CONFLICT (name) DO UPDATE
-    SET session = excluded.session, owner = excluded.owner,
-        token = GREATEST(l.token + 1, excluded.token),
-        since = pg_catalog.clock_timestamp(),
-        expires_at = CASE WHEN $2 IS NULL THEN pg_catalog.clock_timestamp() + $4
-            ELSE '-infinity' END,
-        label = excluded.label, host = excluded.host, pid = excluded.pid
-    WHERE pg_catalog.clock_timestamp() <= $5
-        AND ((l.session IS NULL AND l.expires_at <= pg_catalog.clock_timestamp())
-            OR (l.session = (SELECT seen.session FROM seen)
-                AND ((SELECT seen.is_gone FROM seen) OR EXISTS (SELECT 1 FROM ended))))
-    RETURNING l.token, l.expires_at
-)
-SELECT pg_catalog.clock_timestamp(), (SELECT me.expires_at FROM me),
-    (SELECT gate.is_mine FROM gate), EXISTS (SELECT 1 FROM free_row),
-    taken.token, taken.expires_at, seen.is_in_force,
-    seen.name, seen.session, seen.owner, seen.token, seen.since, seen.expires_at, seen.label,
-    seen.host, seen.pid, seen.session_expires_at
-FROM (SELECT 1) AS one LEFT JOIN seen ON true LEFT JOIN taken ON true;
+        ELSE d.base END,
+    pg_catalog.clock_timestamp(),
+    CASE WHEN $2 IS NULL THEN pg_catalog.clock_timestamp() + $5 ELSE '-infinity' END,
+    $6, $7, $8
+FROM (
+    SELECT pg_catalog.nextval('dblock_schema.dblock_token_count') AS count,
+        pg_catalog.pg_sequence_last_value('dblock_schema.dblock_token_base') AS base,
+        (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint AS clock
+    WHERE pg_catalog.current_setting('dblock.gate', true) = 'mine'
+    OFFSET 0) AS d
+ON CONFLICT (name) DO NOTHING
+RETURNING pg_catalog.clock_timestamp(), l.token, l.expires_at;
 
 -- name: insert_drop
 -- in: $1 name (bytea), $2 owner (bytea)
 -- out: as lease_drop
 -- As lease_drop, but the row goes: nothing is left behind, and the next token is larger
--- all the same (insert_take). FOR UPDATE, as a guard holds FOR SHARE and a deleter must
--- not wait for it.
+-- all the same (insert_take). FOR UPDATE, as in insert_clear.
 -- Commits without waiting for the disk, as lease_drop and under the same rule.
-WITH seen AS MATERIALIZED (
-    SELECT CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
-            ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END AS is_in_force
-    FROM dblock_schema.dblock_insert AS l
-        LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
-    WHERE l.name = $1 AND l.owner = $2
-), mine AS MATERIALIZED (
-    SELECT 1 AS one
-    FROM dblock_schema.dblock_insert AS l
-    WHERE l.name = $1 AND l.owner = $2 AND (SELECT seen.is_in_force FROM seen)
-    FOR UPDATE OF l SKIP LOCKED
-), dropped AS (
-    DELETE FROM dblock_schema.dblock_insert AS l
-    USING (SELECT pg_catalog.set_config('synchronous_commit', 'off', true) FROM mine OFFSET 0) AS lazy
-    WHERE l.name = $1 AND l.owner = $2
-    RETURNING 1
-)
-SELECT pg_catalog.clock_timestamp(), EXISTS (SELECT 1 FROM dropped),
-    (SELECT seen.is_in_force FROM seen);
+DELETE FROM dblock_schema.dblock_insert AS l
+USING (
+    SELECT m.session, m.expires_at,
+        pg_catalog.set_config('synchronous_commit', 'off', true) AS is_lazy
+    FROM dblock_schema.dblock_insert AS m
+    WHERE m.name = $1 AND m.owner = $2
+    FOR UPDATE OF m SKIP LOCKED) AS mine
+WHERE l.name = $1 AND l.owner = $2
+RETURNING pg_catalog.clock_timestamp(),
+    CASE WHEN mine.session IS NULL THEN mine.expires_at > pg_catalog.clock_timestamp()
+        ELSE coalesce((SELECT s.expires_at > pg_catalog.clock_timestamp()
+            FROM dblock_schema.dblock_session AS s WHERE s.id = mine.session), false) END;
 
 -- name: insert_extend
 -- in: as lease_extend
--- out: as lease_drop
+-- out: as lease_extend
 -- As lease_extend, on its table. The row stays until its time is over and somebody takes
 -- the name or the purge comes.
 WITH seen AS MATERIALIZED (
@@ -169,9 +154,9 @@ FROM (SELECT 1) AS one
 
 -- name: insert_end
 -- in: as lease_end
--- out: as lease_drop, and the owner that was seen
+-- out: as lease_end
 -- As lease_end, but the row goes. Durable: a guard that compares the token finds no row.
--- Locks the grant, then the session, in the order of insert_take.
+-- Locks the grant, then the session, in the order of insert_clear.
 WITH seen AS MATERIALIZED (
     SELECT l.owner, l.session,
         CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()

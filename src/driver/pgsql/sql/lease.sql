@@ -7,71 +7,108 @@
 -- none and has not expired itself. A row that names a session is free for a taker only
 -- once the session's row is gone; a timed one from its expires_at on.
 --
--- Two statements, sent in one message and so one transaction, take a name: lease_gate
--- and lease_take. The gate of a name is an advisory lock, held to the end of the
--- transaction that wants to take it, and only ever tried for. (Not a published advisory
--- id: those are hashed otherwise.)
+-- A take is a message of two statements, one transaction: lease_gate and lease_take. They
+-- take a name that was given back, or that nobody had yet. If the gate tells of a grant
+-- that has ended without being given back, a second message follows, with lease_clear in
+-- between.
+--
+-- The gate of a name is an advisory lock, held to the end of the transaction that wants to
+-- take the name, and only ever tried for. (Not a published advisory id: those are hashed
+-- otherwise.)
 
 -- name: lease_gate
--- in: $1 name (bytea)
--- out: a setting, for the rest of this transaction: is the gate mine?
--- Busy: a grant in force is seen. Nothing is tried for, written or waited for.
--- Two takers of a free name: one gets the gate, the other goes away with nothing at once,
--- also while the first has not committed yet.
+-- in: $1 name (bytea), $2 my session (bytea) or NULL: timed, $3 not_after (us since 2000),
+--   $4 also for a grant that has ended (bool)
+-- out: one row: clock, my session's expires_at (NULL: over), is the gate mine (NULL: not
+--   tried for), is somebody else's grant in force (NULL: no row), and that row: name,
+--   session, owner, token, since, expires_at, label, host, pid, its session's expires_at
+-- One snapshot. Busy: a grant in force is seen. Nothing is tried for, written or waited
+-- for, and the holder is told from the same snapshot.
+-- Two takers of a free name: one gets the gate, the other goes away with nothing at once
+-- (AGAIN), also while the first has not committed yet.
 -- A statement of its own, because the snapshot of the next one must be newer than the
 -- gate: one that got the gate just after another's commit would otherwise still see the
 -- name free, and lock the row of the new grant for a moment, in the way of its owner.
-SELECT pg_catalog.set_config('dblock.gate', CASE WHEN pg_catalog.pg_try_advisory_xact_lock(
-    pg_catalog.hashtextextended(pg_catalog.encode($1, 'hex') COLLATE "C", 7201)) THEN 'mine' END,
-    true)
-WHERE NOT EXISTS (
-    SELECT 1
+-- My own session is checked here. If it is ended before the commit, the grant is one that
+-- names a session which is gone: ended for everybody, and its client is told by its next
+-- heartbeat.
+SELECT pg_catalog.clock_timestamp(), me.expires_at,
+    CASE WHEN pg_catalog.clock_timestamp() <= $3 AND ($2 IS NULL OR me.id IS NOT NULL)
+            AND (l.owner IS NULL OR ($4 AND CASE WHEN l.session IS NULL
+                THEN l.expires_at <= pg_catalog.clock_timestamp()
+                ELSE coalesce(s.expires_at <= pg_catalog.clock_timestamp(), true) END))
+        THEN pg_catalog.set_config('dblock.gate',
+            CASE WHEN pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended(
+                pg_catalog.encode($1, 'hex') COLLATE "C", 7201)) THEN 'mine' ELSE 'no' END,
+            true) = 'mine' END,
+    CASE WHEN l.name IS NULL THEN NULL
+        WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
+        ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END,
+    l.name, l.session, l.owner, l.token, l.since, l.expires_at, l.label, l.host, l.pid,
+    s.expires_at
+FROM (SELECT 1) AS one
+    LEFT JOIN dblock_schema.dblock_lease AS l ON l.name = $1
+    LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
+    LEFT JOIN dblock_schema.dblock_session AS me
+        ON me.id = $2 AND me.expires_at > pg_catalog.clock_timestamp();
+
+-- name: lease_clear
+-- in: $1 name (bytea)
+-- out: was the row free of locks, was it cleared, a setting: if not, lease_take does nothing
+-- After lease_gate, and only with the gate. Writes into the row that its grant has ended,
+-- as its owner would have; if it names a session that has expired, that session is ended.
+-- The session: deleted unless a heartbeat came first (session.sql). Two that end one
+-- session from two of its names: the second waits for the first one's commit, deletes
+-- nothing, and finds it gone the next time. A session that is gone is gone for ever, so a
+-- newest row that still names it is free, whatever happened to it since.
+-- Locked: somebody stands on the row, most likely a guarded transaction whose grant has
+-- ended. `unlocked` skips it, so there is nothing to wait for (PINNED). Then lease_take must
+-- not even try: ON CONFLICT waits for the row's lock before it judges.
+-- Grant first, then session: the order in which lease_end locks them, too.
+WITH seen AS MATERIALIZED (
+    SELECT l.owner, l.session, l.session IS NOT NULL AND s.id IS NULL AS is_gone
     FROM dblock_schema.dblock_lease AS l
         LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
+    WHERE l.name = $1 AND l.owner IS NOT NULL
+        AND pg_catalog.current_setting('dblock.gate', true) = 'mine'
+), unlocked AS MATERIALIZED (
+    SELECT 1 AS one
+    FROM dblock_schema.dblock_lease AS l
+    WHERE l.name = $1 AND l.owner = (SELECT seen.owner FROM seen)
+    FOR NO KEY UPDATE OF l SKIP LOCKED
+), ended AS (
+    DELETE FROM dblock_schema.dblock_session AS s
+    USING seen
+    WHERE s.id = seen.session AND s.expires_at <= pg_catalog.clock_timestamp()
+    RETURNING 1
+), cleared AS (
+    UPDATE dblock_schema.dblock_lease AS l
+    SET session = NULL, owner = NULL, expires_at = '-infinity',
+        since = pg_catalog.clock_timestamp()
+    FROM unlocked
     WHERE l.name = $1
-        AND CASE WHEN l.session IS NULL THEN l.expires_at ELSE s.expires_at END
-            > pg_catalog.clock_timestamp());
+        AND ((l.session IS NULL AND l.expires_at <= pg_catalog.clock_timestamp())
+            OR (l.session = (SELECT seen.session FROM seen)
+                AND ((SELECT seen.is_gone FROM seen) OR EXISTS (SELECT 1 FROM ended))))
+    RETURNING 1
+)
+SELECT EXISTS (SELECT 1 FROM unlocked), EXISTS (SELECT 1 FROM cleared),
+    CASE WHEN NOT EXISTS (SELECT 1 FROM cleared)
+        THEN pg_catalog.set_config('dblock.gate', 'no', true) END;
 
 -- name: lease_take
--- in: $1 name (bytea), $2 my session (bytea) or NULL: timed, $3 owner (bytea),
---   $4 ttl (interval; timed), $5 not_after (us since 2000), $6 label, $7 host, $8 pid
--- out: one row: clock, my session's expires_at (NULL: over), may I take it, was its row
---   free of locks, token (NULL: not taken), expires_at, is somebody else's grant in force
---   (NULL: no row), and that row: name, session, owner, token, since, expires_at, label,
---   host, pid, its session's expires_at
--- One statement, so one snapshot, newer than the gate: while it is mine nobody else takes
--- the name, so what is seen changes only by its being given back. Without the gate this
--- tells who holds it, and does nothing.
---
--- Busy: `seen` is in force. Nothing is written or waited for, and the holder is told from
--- the same snapshot.
---
--- Ended: `seen` names a session that is over. `ended` deletes it unless a heartbeat
--- came first (session.sql). Two that end one session from two of its names: the second
--- waits for the first one's commit, deletes nothing, and finds it gone the next time. A
--- session that is gone is gone for ever, so a newest row that still names it is free,
--- whatever happened to it since.
---
--- Locked: somebody stands on the row: a guarded transaction (whose grant has ended, or
--- the row would be in force), or a drop that is committing. `free_row` skips it, so there
--- is nothing to wait for (PINNED). Once it has locked the row, nobody can delete it:
--- either there was no row and INSERT makes one, or there is one and DO UPDATE meets it.
--- If a purge removed the row after the snapshot, free_row is empty too, and the next
--- attempt makes a new row.
---
--- ON CONFLICT judges the newest row once more, with the clock of that moment. With the
--- gate it finds what was seen; without (a hand that writes these tables) it is what keeps
--- two grants from overlapping.
---
--- Waits: for the row of an expired session that somebody else is just ending, a single
--- statement in autocommit. lock_timeout ends it at the latest (55P03: AGAIN).
---
--- Late: not_after is compared before, and again on the row that is updated, after the
--- wait. A caller that has given up gets nothing.
---
--- My own session is checked in the snapshot. If it is ended before this commits, the
--- grant is one that names a session which is gone: ended for everybody, and its client
--- is told by its next heartbeat.
+-- in: $1 name (bytea), $2 my session (bytea) or NULL: timed, $3 not_after (us since 2000),
+--   $4 owner (bytea), $5 ttl (interval; timed), $6 label, $7 host, $8 pid
+-- out: clock, token, expires_at; no row: not taken
+-- After lease_gate, and only with the gate: while it is mine nobody else takes the name.
+-- Its row was given back, or there is none.
+-- ON CONFLICT judges the newest row once more: `owner` is what keeps two grants from
+-- overlapping, also if a hand writes these tables without the gate.
+-- Waits for single statements in autocommit at most: a purge that deletes the row. Nobody
+-- has a reason to stand longer on a row that was given back; lock_timeout ends it at the
+-- latest (55P03: AGAIN).
+-- Late: not_after is compared in lease_gate, and again after such a wait. A caller that has
+-- given up gets nothing.
 --
 -- Token: base + count (0001_create.sql), drawn under the gate. Whoever had the name
 -- before drew under the same gate and has committed, so its count was smaller and its
@@ -83,117 +120,70 @@ WHERE NOT EXISTS (
 -- Killed before the commit: nothing happened, a number is skipped. After it: a grant
 -- without a believer. The client gives it back when it learns of it; the owner id was
 -- sent in this one statement and no other.
-WITH me AS MATERIALIZED (
-    SELECT s.expires_at
-    FROM dblock_schema.dblock_session AS s
-    WHERE s.id = $2 AND s.expires_at > pg_catalog.clock_timestamp()
-), seen AS MATERIALIZED (
-    SELECT l.name, l.session, l.owner, l.token, l.since, l.expires_at, l.label, l.host, l.pid,
-        s.expires_at AS session_expires_at,
-        l.session IS NOT NULL AND s.id IS NULL AS is_gone,
-        CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
-            ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END AS is_in_force
-    FROM dblock_schema.dblock_lease AS l
-        LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
-    WHERE l.name = $1
-), gate AS MATERIALIZED (
-    SELECT pg_catalog.current_setting('dblock.gate', true) = 'mine'
-        AND pg_catalog.clock_timestamp() <= $5
-        AND ($2 IS NULL OR EXISTS (SELECT 1 FROM me))
-        AND NOT EXISTS (SELECT 1 FROM seen WHERE seen.is_in_force) AS is_mine
-), free_row AS MATERIALIZED (
-    SELECT 1 AS one
-    FROM dblock_schema.dblock_lease AS l
-    WHERE l.name = $1 AND (SELECT gate.is_mine FROM gate)
-    FOR NO KEY UPDATE OF l SKIP LOCKED
-), ended AS (
-    DELETE FROM dblock_schema.dblock_session AS s
-    USING seen, gate
-    WHERE gate.is_mine AND s.id = seen.session AND s.expires_at <= pg_catalog.clock_timestamp()
-    RETURNING s.id
-), drawn AS MATERIALIZED (
-    SELECT d.count + CASE
+INSERT INTO dblock_schema.dblock_lease AS l
+    (name, session, owner, token, since, expires_at, label, host, pid)
+SELECT $1, $2, $4,
+    d.count + CASE
         WHEN d.base + d.count < d.clock - 100000
             AND pg_catalog.pg_try_advisory_xact_lock(7234316452871503210)
         THEN pg_catalog.setval('dblock_schema.dblock_token_base', GREATEST(
             pg_catalog.pg_sequence_last_value('dblock_schema.dblock_token_base'),
             d.clock - d.count))
-        ELSE d.base END AS token
-    FROM (
-        SELECT pg_catalog.nextval('dblock_schema.dblock_token_count') AS count,
-            pg_catalog.pg_sequence_last_value('dblock_schema.dblock_token_base') AS base,
-            (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint AS clock
-        FROM gate
-        WHERE gate.is_mine
-            AND (EXISTS (SELECT 1 FROM free_row) OR NOT EXISTS (SELECT 1 FROM seen))
-        OFFSET 0) AS d
-), taken AS (
-    INSERT INTO dblock_schema.dblock_lease AS l
-        (name, session, owner, token, since, expires_at, label, host, pid)
-    SELECT $1, $2, $3, drawn.token, pg_catalog.clock_timestamp(),
-        CASE WHEN $2 IS NULL THEN pg_catalog.clock_timestamp() + $4 ELSE '-infinity' END,
-        $6, $7, $8
-    FROM drawn
-    ON CONFLICT (name) DO UPDATE
-    SET session = excluded.session, owner = excluded.owner,
-        token = GREATEST(l.token + 1, excluded.token),
-        since = pg_catalog.clock_timestamp(),
-        expires_at = CASE WHEN $2 IS NULL THEN pg_catalog.clock_timestamp() + $4
-            ELSE '-infinity' END,
-        label = excluded.label, host = excluded.host, pid = excluded.pid
-    WHERE pg_catalog.clock_timestamp() <= $5
-        AND ((l.session IS NULL AND l.expires_at <= pg_catalog.clock_timestamp())
-            OR (l.session = (SELECT seen.session FROM seen)
-                AND ((SELECT seen.is_gone FROM seen) OR EXISTS (SELECT 1 FROM ended))))
-    RETURNING l.token, l.expires_at
-)
-SELECT pg_catalog.clock_timestamp(), (SELECT me.expires_at FROM me),
-    (SELECT gate.is_mine FROM gate), EXISTS (SELECT 1 FROM free_row),
-    taken.token, taken.expires_at, seen.is_in_force,
-    seen.name, seen.session, seen.owner, seen.token, seen.since, seen.expires_at, seen.label,
-    seen.host, seen.pid, seen.session_expires_at
-FROM (SELECT 1) AS one LEFT JOIN seen ON true LEFT JOIN taken ON true;
+        ELSE d.base END,
+    pg_catalog.clock_timestamp(),
+    CASE WHEN $2 IS NULL THEN pg_catalog.clock_timestamp() + $5 ELSE '-infinity' END,
+    $6, $7, $8
+FROM (
+    SELECT pg_catalog.nextval('dblock_schema.dblock_token_count') AS count,
+        pg_catalog.pg_sequence_last_value('dblock_schema.dblock_token_base') AS base,
+        (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint AS clock
+    WHERE pg_catalog.current_setting('dblock.gate', true) = 'mine'
+    OFFSET 0) AS d
+ON CONFLICT (name) DO UPDATE
+SET session = excluded.session, owner = excluded.owner,
+    token = GREATEST(l.token + 1, excluded.token),
+    since = pg_catalog.clock_timestamp(),
+    expires_at = CASE WHEN $2 IS NULL THEN pg_catalog.clock_timestamp() + $5
+        ELSE '-infinity' END,
+    label = excluded.label, host = excluded.host, pid = excluded.pid
+WHERE l.owner IS NULL AND pg_catalog.clock_timestamp() <= $3
+RETURNING pg_catalog.clock_timestamp(), l.token, l.expires_at;
 
 -- name: lease_drop
 -- in: $1 name (bytea), $2 owner (bytea)
--- out: one row: clock, was it dropped, was the grant in force (NULL: no such grant)
+-- out: clock, was the grant in force; no row: no such grant, or somebody stands on its row
 -- The owner id is of this one grant, so nobody else's is touched, also when the
--- statement comes late or twice.
--- No such grant in the snapshot: NO, for good. One in force that was not dropped: either
--- somebody stands on the row (skipped, so nothing is waited for), or it was taken away
--- since the snapshot. The caller looks again (lease_look) to tell these apart.
--- Once `mine` has locked the newest row, which still has the owner, UPDATE meets that.
+-- statement comes late or twice. A grant that has ended is written to have ended.
+-- `mine` locks the newest row that has the owner, and UPDATE meets that. A row that
+-- somebody stands on is skipped, so nothing is waited for; then the caller looks again
+-- (lease_look) to tell a locked row from one that is not mine (any more).
 -- Commits without waiting for the disk: after a crash the grant may be back, until its
 -- session or its time ends. So: in autocommit only, never together with a take, and
 -- never inside an application's transaction, whose commit it would weaken.
-WITH seen AS MATERIALIZED (
-    SELECT CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
-            ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END AS is_in_force
-    FROM dblock_schema.dblock_lease AS l
-        LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
-    WHERE l.name = $1 AND l.owner = $2
-), mine AS MATERIALIZED (
-    SELECT 1 AS one
-    FROM dblock_schema.dblock_lease AS l
-    WHERE l.name = $1 AND l.owner = $2 AND (SELECT seen.is_in_force FROM seen)
-    FOR NO KEY UPDATE OF l SKIP LOCKED
-), dropped AS (
-    UPDATE dblock_schema.dblock_lease AS l
-    SET session = NULL, owner = NULL, expires_at = '-infinity',
-        since = pg_catalog.clock_timestamp()
-    FROM (SELECT pg_catalog.set_config('synchronous_commit', 'off', true) FROM mine OFFSET 0) AS lazy
-    WHERE l.name = $1 AND l.owner = $2
-    RETURNING 1
-)
-SELECT pg_catalog.clock_timestamp(), EXISTS (SELECT 1 FROM dropped),
-    (SELECT seen.is_in_force FROM seen);
+UPDATE dblock_schema.dblock_lease AS l
+SET session = NULL, owner = NULL, expires_at = '-infinity',
+    since = pg_catalog.clock_timestamp()
+FROM (
+    SELECT m.session, m.expires_at,
+        pg_catalog.set_config('synchronous_commit', 'off', true) AS is_lazy
+    FROM dblock_schema.dblock_lease AS m
+    WHERE m.name = $1 AND m.owner = $2
+    FOR NO KEY UPDATE OF m SKIP LOCKED) AS mine
+WHERE l.name = $1 AND l.owner = $2
+RETURNING pg_catalog.clock_timestamp(),
+    CASE WHEN mine.session IS NULL THEN mine.expires_at > pg_catalog.clock_timestamp()
+        ELSE coalesce((SELECT s.expires_at > pg_catalog.clock_timestamp()
+            FROM dblock_schema.dblock_session AS s WHERE s.id = mine.session), false) END;
 
 -- name: lease_extend
 -- in: $1 name (bytea), $2 owner (bytea), $3 time (interval)
--- out: as lease_drop
+-- out: one row: clock, was it done, was the grant in force (NULL: no such grant)
 -- Serves extend, detach and a release that keeps the name a while: the grant is timed
 -- from now on and no longer depends on a session. A grant that has ended is not revived.
 -- As lease_drop, but durable: the caller believes in it.
+-- No such grant in the snapshot: NO, for good. One in force to which it was not done:
+-- either somebody stands on the row (skipped, so nothing is waited for), or it was taken
+-- away since the snapshot; the caller looks again to tell these apart.
 WITH seen AS MATERIALIZED (
     SELECT CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
             ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END AS is_in_force
@@ -233,10 +223,10 @@ FROM (SELECT 1) AS one
 
 -- name: lease_end
 -- in: $1 name (bytea), $2 token; 0: any
--- out: as lease_drop, and the owner that was seen
--- Break: as lease_drop, for whoever has it in the snapshot. Durable. `changed` of the
+-- out: as lease_extend, and the owner that was seen
+-- Break: as lease_extend, for whoever has it in the snapshot. Durable. `changed` of the
 -- holder's session counts up, so that its next heartbeat reads back what it still has.
--- Locks the grant, then the session, in the order of lease_take: no deadlock. Waits for a
+-- Locks the grant, then the session, in the order of lease_clear: no deadlock. Waits for a
 -- heartbeat of that session that is just committing.
 -- The next grant draws a larger token.
 WITH seen AS MATERIALIZED (
