@@ -3,8 +3,11 @@
 #include "mysql_call.h"
 
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "mysql_statement.h"
 #include "mysql_target.h"
@@ -143,50 +146,102 @@ int mysql_call_answer(MYSQL *mysql, const struct dblock_call *call, MYSQL_RES **
     return *ret_rows == NULL && mysql_errno(mysql) != 0;
 }
 
+int mysql_call_send(MYSQL *mysql, const char *sql)
+{
+    return mysql_send_query(mysql, sql, (unsigned long)strlen(sql));
+}
+
+void mysql_call_forget(MYSQL_STMT *statement)
+{
+    (void)mysql_stmt_close(statement);
+}
+
+void mysql_call_close(MYSQL *mysql)
+{
+    mysql_close(mysql);
+}
+
 #else
+
+/* Oracle's library writes to sockets that may be closed, and counts on SIGPIPE being
+ * ignored, which is not ours to do. So the signal is held back in this thread while the
+ * library works, and taken away again if it came from there. */
+struct held {
+    sigset_t before;
+    int was_pending;
+};
+
+static void hold_sigpipe(struct held *held)
+{
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    (void)sigpending(&set);
+    held->was_pending = sigismember(&set, SIGPIPE) == 1;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGPIPE);
+    (void)pthread_sigmask(SIG_BLOCK, &set, &held->before);
+}
+
+static void let_sigpipe(const struct held *held)
+{
+    static const struct timespec at_once = {0, 0};
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGPIPE);
+    if (!held->was_pending)
+        while (sigtimedwait(&set, NULL, &at_once) > 0)
+            ;
+    (void)pthread_sigmask(SIG_SETMASK, &held->before, NULL);
+}
 
 void mysql_call_prepare_handle(MYSQL *mysql)
 {
     (void)mysql;
 }
 
+/* Bounded by MYSQL_OPT_CONNECT_TIMEOUT. The library's other way, which does not wait, forgets
+ * the time-outs of all later reads under TLS (seen with 9.7): worse than what it would cure. */
 int mysql_call_connect(
     MYSQL *mysql, const struct dblock_target *target, const struct dblock_call *call)
 {
-#if MYSQL_VERSION_ID >= 80016
-    struct pollfd cancel = { call->cancel_fd, POLLIN, 0 };
-    enum net_async_status status;
+    struct held held;
+    int is_done;
 
-    /* The library does not show the socket that it waits for: so look now and then. */
-    while ((status = mysql_real_connect_nonblocking(mysql, target->host, target->user,
-                target->password, target->database, target->port, target->socket, 0)) ==
-        NET_ASYNC_NOT_READY) {
-        if (poll(&cancel, call->cancel_fd >= 0, 1) > 0)
-            return -1;
-        if (dblock_clock_us() >= call->deadline_us)
-            return 0;
-    }
-    return status != NET_ASYNC_ERROR;
-#else
     (void)call;
-    return mysql_real_connect(mysql, target->host, target->user, target->password,
-               target->database, target->port, target->socket, 0) != NULL;
-#endif
+    hold_sigpipe(&held);
+    is_done = mysql_real_connect(mysql, target->host, target->user, target->password,
+                  target->database, target->port, target->socket, 0) != NULL;
+    let_sigpipe(&held);
+    return is_done;
 }
 
 int mysql_call_prepare(
     MYSQL *mysql, MYSQL_STMT *statement, const char *sql, const struct dblock_call *call)
 {
+    struct held held;
+    int result;
+
     (void)mysql;
     (void)call;
-    return mysql_stmt_prepare(statement, sql, (unsigned long)strlen(sql));
+    hold_sigpipe(&held);
+    result = mysql_stmt_prepare(statement, sql, (unsigned long)strlen(sql));
+    let_sigpipe(&held);
+    return result;
 }
 
 int mysql_call_execute(MYSQL *mysql, MYSQL_STMT *statement, const struct dblock_call *call)
 {
+    struct held held;
+    int result;
+
     (void)mysql;
     (void)call;
-    return mysql_stmt_execute(statement);
+    hold_sigpipe(&held);
+    result = mysql_stmt_execute(statement);
+    let_sigpipe(&held);
+    return result;
 }
 
 int mysql_call_fetch(MYSQL *mysql, MYSQL_STMT *statement, const struct dblock_call *call)
@@ -211,6 +266,35 @@ int mysql_call_answer(MYSQL *mysql, const struct dblock_call *call, MYSQL_RES **
         return 1;
     *ret_rows = mysql_store_result(mysql);
     return *ret_rows == NULL && mysql_errno(mysql) != 0;
+}
+
+int mysql_call_send(MYSQL *mysql, const char *sql)
+{
+    struct held held;
+    int result;
+
+    hold_sigpipe(&held);
+    result = mysql_send_query(mysql, sql, (unsigned long)strlen(sql));
+    let_sigpipe(&held);
+    return result;
+}
+
+void mysql_call_forget(MYSQL_STMT *statement)
+{
+    struct held held;
+
+    hold_sigpipe(&held);
+    (void)mysql_stmt_close(statement);
+    let_sigpipe(&held);
+}
+
+void mysql_call_close(MYSQL *mysql)
+{
+    struct held held;
+
+    hold_sigpipe(&held);
+    mysql_close(mysql);
+    let_sigpipe(&held);
 }
 
 #endif

@@ -3,8 +3,9 @@
  * struct dblock_call to the millisecond.
  *
  * MariaDB's library can leave such a call and come back to it; then the wait is ours.
- * Oracle's cannot (for prepared statements): there its own time-outs bound the call, in
- * whole seconds, rounded up. Results as of the calls that they stand for. */
+ * Oracle's cannot: there its own time-outs bound connecting and statements, in whole
+ * seconds, rounded up, and a canceller is heeded before connecting only. Results as of the
+ * calls that they stand for. */
 #ifndef DBLOCK_MYSQL_CALL_H
 #define DBLOCK_MYSQL_CALL_H
 
@@ -25,7 +26,11 @@ int mysql_call_prepare(
 int mysql_call_execute(MYSQL *mysql, MYSQL_STMT *statement, const struct dblock_call *call);
 int mysql_call_fetch(MYSQL *mysql, MYSQL_STMT *statement, const struct dblock_call *call);
 int mysql_call_store(MYSQL *mysql, MYSQL_STMT *statement, const struct dblock_call *call);
-/* The answer to mysql_send_query(); `*ret_rows` NULL: it has none. 0 or not. */
+/* These three wait for nothing but room in the socket's buffer. */
+int mysql_call_send(MYSQL *mysql, const char *sql);
+void mysql_call_forget(MYSQL_STMT *statement);
+void mysql_call_close(MYSQL *mysql);
+/* The answer to mysql_call_send(); `*ret_rows` NULL: it has none. 0 or not. */
 int mysql_call_answer(MYSQL *mysql, const struct dblock_call *call, MYSQL_RES **ret_rows);
 
 #endif

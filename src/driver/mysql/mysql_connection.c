@@ -130,7 +130,8 @@ static void set_options(MYSQL *mysql, const struct dblock_target *target, uint64
     unsigned int none = 0;
     mysql_flag off = 0;
 
-    (void)mysql_options(mysql, MYSQL_READ_DEFAULT_FILE, target->option_file);
+    if (target->option_file != NULL)
+        (void)mysql_options(mysql, MYSQL_READ_DEFAULT_FILE, target->option_file);
     (void)mysql_options(mysql, MYSQL_READ_DEFAULT_GROUP,
         target->option_group != NULL ? target->option_group : "client");
     (void)mysql_options(mysql, MYSQL_OPT_CONNECT_TIMEOUT, &seconds);
@@ -172,14 +173,20 @@ static dblock_status fail_connect(
 {
     const struct dblock_target *target = connection->target;
     unsigned int code = mysql_errno(connection->mysql);
+    const char *cause = mysql_error(connection->mysql);
     const char *hint;
-    dblock_status status = mysql_error_status(code, 1, &hint);
+    dblock_status status;
 
+    if (code == 0) { /* given up while nothing had failed yet */
+        code = 2013;
+        cause = "no answer in time";
+    }
+    status = mysql_error_status(code, 1, &hint);
     (void)dblock_error_set(reterr, status, hint, "cannot connect to %s: %s",
         target->socket != NULL     ? target->socket
             : target->host != NULL ? target->host
                                    : "the mysql server",
-        mysql_error(connection->mysql));
+        cause);
     dblock_error_native(reterr, (int32_t)code, mysql_sqlstate(connection->mysql),
         status == DBLOCK_E_CONNECTION);
     return status;
@@ -279,17 +286,20 @@ done:
     return status;
 }
 
-/* Puts a dead socket under the client library: what it still says is heard by nobody. In
- * the parent of a fork the connection goes on; else the server sees its end at once. */
-static void sever(const struct dblock_connection *connection)
+/* Puts another socket under the client library: it takes whatever is still said, and has
+ * nothing to say. In the parent of a fork the connection goes on; else the server sees its
+ * end at once. Returns the socket's other end, to be closed afterwards; -1: not done. */
+static int sever(const struct dblock_connection *connection)
 {
     int fd = mysql_connection_fd(connection);
-    int dead = fd >= 0 ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
+    int ends[2];
 
-    if (dead < 0)
-        return;
-    (void)dup2(dead, fd);
-    (void)close(dead);
+    if (fd < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+        return -1;
+    (void)shutdown(ends[1], SHUT_WR); /* who reads finds the end */
+    (void)dup2(ends[0], fd);
+    (void)close(ends[0]);
+    return ends[1];
 }
 
 void mysql_connection_close(struct dblock_connection *connection, int how)
@@ -299,9 +309,11 @@ void mysql_connection_close(struct dblock_connection *connection, int how)
     if (connection == NULL)
         return;
     if (connection->mysql != NULL) {
-        if (how != DBLOCK_CLOSE_POLITE)
-            sever(connection);
-        mysql_close(connection->mysql); /* before the statements: they then say no goodbye */
+        int other_end = how != DBLOCK_CLOSE_POLITE ? sever(connection) : -1;
+
+        mysql_call_close(connection->mysql); /* before the statements: they then say no goodbye */
+        if (other_end >= 0)
+            (void)close(other_end);
     }
     for (i = 0; i < MYSQL_N_STATEMENTS; ++i)
         if (connection->statements[i] != NULL)

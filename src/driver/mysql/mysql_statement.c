@@ -220,7 +220,7 @@ unsigned int mysql_prepare(struct dblock_connection *connection, enum mysql_stat
     n_out = bind_list(out, statement->out, N_OUT, &connection->out);
     if (mysql_stmt_param_count(handle) != n_in || mysql_stmt_field_count(handle) != n_out) {
         mysql_note_error(connection, 1210, "HY000", "a statement and its table disagree", 0);
-        (void)mysql_stmt_close(handle);
+        mysql_call_forget(handle);
         return connection->error_code;
     }
     if ((n_in > 0 && mysql_stmt_bind_param(handle, in) != 0) ||
@@ -230,7 +230,7 @@ unsigned int mysql_prepare(struct dblock_connection *connection, enum mysql_stat
     return 0;
 failed:
     note_statement_error(connection, handle, 0); /* nothing was executed */
-    (void)mysql_stmt_close(handle);
+    mysql_call_forget(handle);
     return connection->error_code;
 }
 
@@ -247,7 +247,7 @@ unsigned int mysql_run(struct dblock_connection *connection, enum mysql_statemen
     if (mysql_call_execute(connection->mysql, handle, call) != 0) {
         note_statement_error(connection, handle, statements[id].is_write);
         if (connection->error_code == 1243) { /* the server does not know it any more */
-            (void)mysql_stmt_close(handle);
+            mysql_call_forget(handle);
             connection->statements[id] = NULL;
         }
         return connection->error_code;
