@@ -41,7 +41,7 @@ struct dblock_target *mysql_fixture_target(struct mysql_fixture *fixture, const 
     return target;
 }
 
-static struct st_mysql *connect_plain(struct mysql_fixture *fixture, const char *url)
+static MYSQL *connect_plain(struct mysql_fixture *fixture, const char *url)
 {
     struct dblock_target *target = mysql_fixture_target(fixture, url);
     MYSQL *mysql = mysql_init(NULL);
@@ -58,7 +58,7 @@ static struct st_mysql *connect_plain(struct mysql_fixture *fixture, const char 
     return mysql;
 }
 
-struct st_mysql *mysql_fixture_admin(struct mysql_fixture *fixture)
+MYSQL *mysql_fixture_admin(struct mysql_fixture *fixture)
 {
     const char *url = getenv("DBLOCK_TEST_MYSQL_ADMIN");
 
@@ -69,7 +69,7 @@ struct st_mysql *mysql_fixture_admin(struct mysql_fixture *fixture)
     return connect_plain(fixture, url);
 }
 
-struct st_mysql *mysql_fixture_plain(struct mysql_fixture *fixture)
+MYSQL *mysql_fixture_plain(struct mysql_fixture *fixture)
 {
     return connect_plain(fixture, fixture->url);
 }
@@ -98,7 +98,7 @@ static unsigned int run_text(MYSQL *connection, const char *sql, int64_t *number
     return code;
 }
 
-unsigned int mysql_fixture_run(struct st_mysql *connection, const char *format, ...)
+unsigned int mysql_fixture_run(MYSQL *connection, const char *format, ...)
 {
     char sql[2000];
     va_list arguments;
@@ -109,7 +109,7 @@ unsigned int mysql_fixture_run(struct st_mysql *connection, const char *format, 
     return run_text(connection, sql, NULL);
 }
 
-int64_t mysql_fixture_number(struct st_mysql *connection, const char *format, ...)
+int64_t mysql_fixture_number(MYSQL *connection, const char *format, ...)
 {
     char sql[2000];
     int64_t number = -1;

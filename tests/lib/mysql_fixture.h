@@ -7,7 +7,7 @@
 #include <dblock/mysql.h>
 #include <dblock/sys/driver.h>
 
-struct st_mysql;
+#include <mysql.h>
 
 #define MYSQL_FIXTURE_URL_MAX 400
 
@@ -41,13 +41,13 @@ struct dblock_connection *mysql_fixture_connect_to(
 
 /* The admin's own connection to the same database, or NULL if DBLOCK_TEST_MYSQL_ADMIN is not
  * set. Each test that needs it says so and passes without. */
-struct st_mysql *mysql_fixture_admin(struct mysql_fixture *fixture);
+MYSQL *mysql_fixture_admin(struct mysql_fixture *fixture);
 /* A plain client's connection of the test's own user; READ COMMITTED is not set. */
-struct st_mysql *mysql_fixture_plain(struct mysql_fixture *fixture);
+MYSQL *mysql_fixture_plain(struct mysql_fixture *fixture);
 /* 0 or the native code; results are dropped. */
-unsigned int mysql_fixture_run(struct st_mysql *connection, const char *format, ...)
+unsigned int mysql_fixture_run(MYSQL *connection, const char *format, ...)
     DBLOCK_PRINTF_(2, 3);
-int64_t mysql_fixture_number(struct st_mysql *connection, const char *format, ...)
+int64_t mysql_fixture_number(MYSQL *connection, const char *format, ...)
     DBLOCK_PRINTF_(2, 3);
 
 /* What the server calls the connection, and whether its last answer said "in a

@@ -27,6 +27,14 @@
 #define SECOND 1000000u
 #define YES DBLOCK_ANSWER_YES
 
+/* How much later than asked a call may end: Oracle's client library counts in its own
+ * time-outs, in whole seconds. */
+#ifdef MARIADB_BASE_VERSION
+#define LATE_MS 0u
+#else
+#define LATE_MS 6000u
+#endif
+
 static struct mysql_fixture fixture;
 static struct dblock_connection *mine;
 static MYSQL *plain;
@@ -141,7 +149,7 @@ static void open__of_an_unreachable_server_fails_in_time(void **state)
     assert_int_equal(fixture.driver->connection.open(target, DBLOCK_ROLE_SHORT, &fixture.call,
                          &connection, &fixture.answer, &fixture.error),
         DBLOCK_E_CONNECTION);
-    assert_true(test_now_ms() - begun >= 290 && test_now_ms() - begun < 500);
+    assert_true(test_now_ms() - begun >= 290 && test_now_ms() - begun < 500 + LATE_MS);
     /* and a canceller ends it */
     assert_int_equal(pipe(ends), 0);
     assert_int_equal(write(ends[1], "x", 1), 1);
@@ -269,7 +277,7 @@ static void lost_answers__are_uncertain_and_in_time(void **state)
     atomic_store(&proxy.swallow_answers, 1);
     begun = test_now_ms();
     assert_int_equal(take_within(connection, "lost", "lost", 300000), DBLOCK_E_UNCERTAIN);
-    assert_true(test_now_ms() - begun >= 290 && test_now_ms() - begun < 600);
+    assert_true(test_now_ms() - begun >= 290 && test_now_ms() - begun < 600 + LATE_MS);
     assert_false(fixture.driver->connection.is_alive(connection));
     /* it was done all the same */
     assert_int_equal(mysql_look(&fixture, mine, DBLOCK_LEASE, "lost"), YES);
