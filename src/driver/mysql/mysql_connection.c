@@ -236,6 +236,13 @@ dblock_status mysql_connect(struct dblock_target *target, int role, const struct
         (void)mysql_options(connection->mysql, MYSQL_OPT_RECONNECT, &off);
     }
 #endif
+    /* MariaDB's library goes on without TLS if the server has none, whatever was asked. */
+    if (target->tls >= MYSQL_TLS_REQUIRED && mysql_get_ssl_cipher(connection->mysql) == NULL) {
+        status = dblock_error_set(reterr, DBLOCK_E_LOGIN,
+            "give the server a certificate, or say ssl-mode=PREFERRED",
+            "cannot connect: the URL requires TLS, and the server has none");
+        goto done;
+    }
     set_socket(connection);
     connection->server_id = mysql_thread_id(connection->mysql);
     if ((connection->mysql->client_flag & CLIENT_FOUND_ROWS) != 0) {
