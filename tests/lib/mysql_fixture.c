@@ -211,6 +211,21 @@ int mysql_fixture_is_mariadb(const struct dblock_connection *connection)
     return connection->is_mariadb;
 }
 
+int mysql_fixture_is_encrypted(const struct dblock_connection *connection)
+{
+    return mysql_get_ssl_cipher(connection->mysql) != NULL;
+}
+
+const char *mysql_fixture_password(const struct mysql_fixture *fixture)
+{
+    return fixture->target->password != NULL ? fixture->target->password : "";
+}
+
+const char *mysql_fixture_host(const struct mysql_fixture *fixture)
+{
+    return fixture->target->host != NULL ? fixture->target->host : "localhost";
+}
+
 const char *mysql_fixture_user(const struct mysql_fixture *fixture)
 {
     return fixture->target->user;

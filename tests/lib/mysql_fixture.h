@@ -55,8 +55,11 @@ int64_t mysql_fixture_number(MYSQL *connection, const char *format, ...)
 unsigned long mysql_fixture_server_id(const struct dblock_connection *connection);
 int mysql_fixture_is_in_transaction(const struct dblock_connection *connection);
 int mysql_fixture_is_mariadb(const struct dblock_connection *connection);
+int mysql_fixture_is_encrypted(const struct dblock_connection *connection);
 /* Parts of the fixture's own URL. */
 const char *mysql_fixture_user(const struct mysql_fixture *fixture);
+const char *mysql_fixture_password(const struct mysql_fixture *fixture);
+const char *mysql_fixture_host(const struct mysql_fixture *fixture);
 const char *mysql_fixture_database(const struct mysql_fixture *fixture);
 unsigned int mysql_fixture_port(const struct mysql_fixture *fixture);
 
