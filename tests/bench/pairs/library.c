@@ -66,6 +66,22 @@ dblock_client *library_client(struct library *library)
     return library->client;
 }
 
+int library_is_busy(struct library *library)
+{
+    struct dblock_error error;
+    dblock_lock *lock = NULL;
+    dblock_status status;
+
+    status = dblock_acquire(library->client, library->name, &library->options, &lock, &error);
+    if (status == DBLOCK_BUSY)
+        return 1;
+    if (status != DBLOCK_OK)
+        return complain("acquire", status, &error);
+    (void)dblock_release(lock, NULL);
+    dblock_lock_free(lock);
+    return 0;
+}
+
 void library_close(struct library *library)
 {
     if (library == NULL)

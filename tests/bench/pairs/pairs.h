@@ -49,6 +49,8 @@ struct library *library_open(const struct database *database, const char *url, i
     uint64_t ttl_ms);
 int library_pair(void *library);
 dblock_client *library_client(struct library *library);
+/* 1: someone else has the lock; 0: nobody has; -1: failed. */
+int library_is_busy(struct library *library);
 void library_close(struct library *library);
 
 /* --------------------------------------------------------------- sampling.c */
