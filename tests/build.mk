@@ -30,7 +30,9 @@ support_objects = $(call to_objects, \
     $(filter-out $(call program_sources,$(1)),$(call found,tests/$(1)/*.c)))
 
 test_programs := $(foreach suite,$(suites_c),$(call programs_of,$(suite)))
-bench_programs := $(call to_programs,$(call found,tests/bench/*.c))
+# One benchmark, of all files of its folder.
+bench_program := $(test_folder)/bench/pairs
+bench_objects := $(call to_objects,$(call found,tests/bench/pairs/*.c))
 example_programs := $(call to_programs,$(call found,tests/examples/*.c))
 
 # ----------------------------------------------------------------- compilation
@@ -74,17 +76,21 @@ $(call programs_of,$(1)): $$(test_folder)/%: $$(BUILD)/obj/tests/%.o $$(support_
 endef
 $(foreach suite,$(suites_c),$(eval $(call suite_programs,$(suite))))
 
-$(bench_programs) $(example_programs): $(test_folder)/%: $(BUILD)/obj/tests/%.o $(test_libraries)
+$(bench_program): $(bench_objects) $(test_libraries)
+	$(make_folder)
+	$(call quiet,LINK,$@)$(link) -pie -o $@ $(bench_objects) $(test_link_libs)
+
+$(example_programs): $(test_folder)/%: $(BUILD)/obj/tests/%.o $(test_libraries)
 	$(make_folder)
 	$(call quiet,LINK,$@)$(link) -pie -o $@ $< $(test_link_libs)
 
-test_sources := $(wildcard tests/lib/*.c $(suites_c:%=tests/%/*.c) tests/bench/*.c tests/examples/*.c)
+test_sources := $(wildcard tests/lib/*.c $(suites_c:%=tests/%/*.c) tests/bench/pairs/*.c tests/examples/*.c)
 .SECONDARY: $(test_sources:%.c=$(BUILD)/obj/%.o)
 
 # ----------------------------------------------------------------------- goals
 
 .PHONY: test-programs
-test-programs: $(test_programs) $(bench_programs) $(example_programs)
+test-programs: $(test_programs) $(bench_program) $(example_programs)
 
 ifneq ($(filter test test-programs,$(MAKECMDGOALS)),)
 ifeq ($(call have_package,cmocka),)
@@ -103,8 +109,8 @@ test: all $(foreach suite,$(SUITES),$(call programs_of,$(suite)))
 list-tests:
 	@$(if $(chosen_tests),printf '%s\n' $(chosen_tests),:)
 
-bench: all $(bench_programs)
-	@set -e; for program in $(bench_programs); do echo "$${program##*/}"; $$program; done
+bench: all $(bench_program)
+	@tests/bench/run $(BUILD)
 
 soak: $(call programs_of,simulation)
 	$(test_folder)/simulation/simulate --seconds $(SOAK_SECONDS)
