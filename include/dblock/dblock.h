@@ -105,9 +105,10 @@ enum { /* flags of struct dblock_options; a bit that this library does not know 
 enum { /* why a grant was lost */
     DBLOCK_CAUSE_NONE = 0,
     DBLOCK_CAUSE_DEADLINE = 1,   /* no heartbeat got through in time, or the ttl was over */
-    DBLOCK_CAUSE_BROKEN = 2,     /* somebody used break */
+    DBLOCK_CAUSE_BROKEN = 2,     /* somebody used break (told by a heartbeat) */
     DBLOCK_CAUSE_CONNECTION = 3, /* row, advisory: its connection ended */
-    DBLOCK_CAUSE_SERVER = 4,     /* restart, fail-over, clock step, row removed by hand */
+    DBLOCK_CAUSE_SERVER = 4,     /* the database does not have it any more: restart, fail-over, clock
+                                  * step, row removed, or a break that a call met first */
     DBLOCK_CAUSE_TRANSACTION = 5 /* joined: COMMIT or ROLLBACK */
 };
 
@@ -143,7 +144,8 @@ struct dblock_grant {
 };
 
 enum { /* kinds of events; later versions may add some: ignore those you do not know */
-    DBLOCK_EVENT_LOST = 1,     /* exactly one for each grant that was lost before its release */
+    DBLOCK_EVENT_LOST = 1,     /* exactly one for each grant found lost before its release began; a
+                                * loss that the release itself finds is its result, not an event */
     DBLOCK_EVENT_EXPIRING = 2, /* expiring_ms are left and no heartbeat got through yet */
     DBLOCK_EVENT_REQUEST = 3,
     DBLOCK_EVENT_RESTORED = 4 /* a heartbeat got through after EXPIRING */

@@ -109,6 +109,9 @@ static void end_release(dblock_lock *lock, dblock_status status)
     atomic_store(&lock->deadline_us, &lock->own_deadline_us);
     atomic_store(&lock->own_deadline_us, 0);
     atomic_store(&lock->state, DBLK_LOCK_RELEASED);
+    if (status == DBLOCK_LOST)
+        atomic_store(&lock->cause,
+            channel != NULL ? DBLOCK_CAUSE_CONNECTION : DBLOCK_CAUSE_SERVER);
     lock->channel = NULL;
     if (channel == NULL && (status == DBLOCK_PENDING || status < 0)) {
         dblk_lock_orphan(lock, 0); /* the keeper goes on; no second call is needed */

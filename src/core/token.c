@@ -137,7 +137,7 @@ dblock_status dblk_token_get(dblock_lock *lock, int64_t *ret_token, struct dbloc
     int64_t token;
 
     dblk_lock_client(client);
-    token = lock->token;
+    token = atomic_load(&lock->state) == DBLK_LOCK_HELD ? lock->token : 0;
     if (token == 0 && atomic_load(&lock->state) == DBLK_LOCK_HELD) {
         channel = lock->channel;
         ++channel->n_refs; /* a release on another thread must not take it away meanwhile */

@@ -27,8 +27,10 @@ static void take_what_is_free(dblock_client *client)
             continue;
         (void)snprintf(name, sizeof name, "pod/%d", i);
         options.context = &pods[i];
-        if (dblock_acquire(client, name, &options, &pods[i], &error) < 0)
-            fprintf(stderr, "%s: %s\n", name, error.message);
+        if (dblock_acquire(client, name, &options, &pods[i], &error) < 0) {
+            fprintf(stderr, "%s: %s; %s\n", name, error.message, error.hint);
+            return; /* the next one would fail in the same way */
+        }
     }
 }
 

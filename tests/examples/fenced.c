@@ -28,10 +28,13 @@ static int64_t hold_once(dblock_client *client)
     struct dblock_error error;
     dblock_lock *lock = NULL;
     int64_t token = -1;
+    dblock_status status = dblock_acquire(client, "report", NULL, &lock, &error);
 
-    if (dblock_acquire(client, "report", NULL, &lock, &error) != DBLOCK_OK ||
-        dblock_lock_token(lock, &token, &error) != DBLOCK_OK)
-        fprintf(stderr, "fenced: %s\n", error.message);
+    if (status == DBLOCK_OK)
+        status = dblock_lock_token(lock, &token, &error);
+    if (status != DBLOCK_OK) /* above zero there is no error to tell */
+        fprintf(stderr, "fenced: %s\n",
+            status < 0 ? error.message : dblock_status_text(status));
     dblock_lock_free(lock); /* the first holder does not know it: it is asleep */
     return token;
 }
@@ -50,6 +53,10 @@ int main(int argc, char **argv)
         return 1;
     }
     early = hold_once(client);
+    if (early < 0) {
+        dblock_close(client);
+        return 1;
+    }
     while (dblock_inspect(client, "report", DBLOCK_LEASE, &grant, &error) == DBLOCK_OK)
         continue; /* given back in the background */
     late = hold_once(client);
