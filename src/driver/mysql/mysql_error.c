@@ -20,7 +20,7 @@ struct meaning {
 #define HINT_INIT "run: dblock init"
 #define HINT_GRANT                                                                                 \
     "GRANT SELECT, INSERT, UPDATE, DELETE ON `database`.* TO 'user'@'host'"
-#define HINT_INIT_GRANT "GRANT CREATE, SELECT, INSERT ON `database`.* TO 'user'@'host'"
+#define HINT_INIT_GRANT "GRANT CREATE, SELECT, INSERT, UPDATE, DELETE ON `database`.* TO 'user'@'host'"
 #define HINT_KILL                                                                                  \
     "GRANT CONNECTION ADMIN ON *.* TO 'user'@'host' (MariaDB), GRANT CONNECTION_ADMIN (MySQL 8)"
 #define HINT_PRIMARY "connect to the primary, or turn read_only off"
@@ -30,11 +30,11 @@ static const struct meaning meanings[] = {
     { 1020, MYSQL_CLASS_CONFLICT, DBLOCK_OK, NULL }, /* record has changed since last read */
     { 1040, MYSQL_CLASS_GONE, DBLOCK_E_CONNECTION, "raise max_connections" },
     { 1044, MYSQL_CLASS_REFUSED, DBLOCK_E_PERMISSION, HINT_GRANT },
-    { 1045, MYSQL_CLASS_REFUSED, DBLOCK_E_LOGIN, "user or password in the URL" },
+    { 1045, MYSQL_CLASS_REFUSED, DBLOCK_E_LOGIN, "check the user and the password in the URL" },
     { 1046, MYSQL_CLASS_REFUSED, DBLOCK_E_SCHEMA, "name a database: mysql://user@host/database" },
     { 1047, MYSQL_CLASS_REFUSED, DBLOCK_E_CONNECTION,
         "this node of the cluster has no quorum or is still joining" },
-    { 1049, MYSQL_CLASS_REFUSED, DBLOCK_E_LOGIN, "CREATE DATABASE, or another name in the URL" },
+    { 1049, MYSQL_CLASS_REFUSED, DBLOCK_E_LOGIN, "CREATE DATABASE, or name another one in the URL" },
     { 1053, MYSQL_CLASS_GONE, DBLOCK_E_CONNECTION, NULL }, /* shutdown in progress */
     { 1054, MYSQL_CLASS_REFUSED, DBLOCK_E_SCHEMA, HINT_INIT },
     { 1095, MYSQL_CLASS_REFUSED, DBLOCK_E_PERMISSION, HINT_KILL },
@@ -65,15 +65,15 @@ static const struct meaning meanings[] = {
     { 1927, MYSQL_CLASS_GONE, DBLOCK_E_CONNECTION, NULL },  /* connection was killed */
     { 1969, MYSQL_CLASS_TIMEOUT, DBLOCK_E_DATABASE, NULL }, /* max_statement_time */
     { 2000, MYSQL_CLASS_GONE, DBLOCK_E_CONNECTION, NULL },
-    { 2002, MYSQL_CLASS_GONE, DBLOCK_E_CONNECTION, "host, port or socket in the URL" },
-    { 2003, MYSQL_CLASS_GONE, DBLOCK_E_CONNECTION, "host and port in the URL" },
-    { 2005, MYSQL_CLASS_GONE, DBLOCK_E_CONNECTION, "host in the URL" },
+    { 2002, MYSQL_CLASS_GONE, DBLOCK_E_CONNECTION, "check the host, port or socket in the URL, and that the server runs" },
+    { 2003, MYSQL_CLASS_GONE, DBLOCK_E_CONNECTION, "check the host and the port in the URL, and that the server runs" },
+    { 2005, MYSQL_CLASS_GONE, DBLOCK_E_CONNECTION, "check the host in the URL" },
     { 2006, MYSQL_CLASS_GONE, DBLOCK_E_CONNECTION, NULL }, /* could not be sent */
     { 2008, MYSQL_CLASS_GONE, DBLOCK_E_MEMORY, NULL },
     { 2012, MYSQL_CLASS_GONE, DBLOCK_E_CONNECTION, NULL },
     { 2013, MYSQL_CLASS_GONE, DBLOCK_E_UNCERTAIN, NULL },    /* no answer */
     { 2014, MYSQL_CLASS_GONE, DBLOCK_E_UNCERTAIN, NULL },    /* out of step */
-    { 2026, MYSQL_CLASS_GONE, DBLOCK_E_LOGIN, "ssl-mode and ssl-ca in the URL" },
+    { 2026, MYSQL_CLASS_GONE, DBLOCK_E_LOGIN, "check ssl-mode and ssl-ca in the URL" },
     { 2027, MYSQL_CLASS_GONE, DBLOCK_E_UNCERTAIN, NULL },    /* malformed packet */
     { 2054, MYSQL_CLASS_GONE, DBLOCK_E_LOGIN, NULL },
     { 2055, MYSQL_CLASS_GONE, DBLOCK_E_UNCERTAIN, NULL },    /* no answer, with an errno */

@@ -57,7 +57,7 @@ dblock_status mysql_install(
         status = mysql_fail(connection, reterr, "cannot make the tables");
         if (code == 1142 || code == 1044)
             (void)dblock_error_set(reterr, status,
-                "GRANT CREATE, SELECT, INSERT ON `database`.* TO 'user'@'host'",
+                "GRANT CREATE, SELECT, INSERT, UPDATE, DELETE ON `database`.* TO 'user'@'host'",
                 "cannot make the tables: %s", connection->error_text);
     }
     if (status == DBLOCK_OK) {
