@@ -17,6 +17,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* A device, a pipe or a socket that is there is written to: a rename would put a file in its place,
+ * and root can do that to /dev/null. A symbolic link to a file is replaced as the file would be. */
+static bool is_special(const char *path)
+{
+    struct stat status;
+
+    return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
+}
+
 int report_begin(struct report *report, const char *path)
 {
     mode_t mask;
@@ -24,8 +33,16 @@ int report_begin(struct report *report, const char *path)
 
     report->path = path;
     report->descriptor = -1;
+    report->temporary[0] = 0;
     if (path == NULL)
         return -1;
+    if (is_special(path)) {
+        report->descriptor = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+        if (report->descriptor >= 0)
+            return -1;
+        message_failure("cannot open %s: %s; not run", path, strerror(errno));
+        return EXIT_CODE_MACHINE;
+    }
     length = snprintf(report->temporary, sizeof report->temporary, "%s.XXXXXX", path);
     if (length < 0 || (size_t)length >= sizeof report->temporary) {
         message_failure("--report: the path is too long");
@@ -112,9 +129,10 @@ void report_finish(struct report *report, const struct outcome *outcome)
     }
     report->descriptor = -1; /* it is the stream's now */
     if (json_print(outcome_json(outcome), file) != EXIT_CODE_DONE || fclose(file) != 0 ||
-        rename(report->temporary, report->path) != 0) {
+        (report->temporary[0] != 0 && rename(report->temporary, report->path) != 0)) {
         message_failure("cannot write %s: %s", report->path, strerror(errno));
-        (void)unlink(report->temporary);
+        if (report->temporary[0] != 0)
+            (void)unlink(report->temporary);
     }
     report->path = NULL;
 }
@@ -125,6 +143,7 @@ void report_abandon(struct report *report)
         return;
     if (report->descriptor >= 0)
         (void)close(report->descriptor);
-    (void)unlink(report->temporary);
+    if (report->temporary[0] != 0)
+        (void)unlink(report->temporary);
     report->path = NULL;
 }

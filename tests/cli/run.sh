@@ -94,6 +94,14 @@ exits 143 'a report of a signal' "$DBLOCK" run --report "$folder/report" x -c 'k
 out=$(cat "$folder/report")
 is "$(json '[.exit, .exit_from, .child.status, .child.signal] | @json')" \
     '[143,"child",null,"SIGTERM"]' 'has the signal'
+# a device or a pipe is written to, and stays what it is
+mkfifo "$folder/pipe"
+cat "$folder/pipe" > "$folder/from-pipe" &
+reader=$!
+exits 0 'a report into a pipe' "$DBLOCK" run --report "$folder/pipe" x -- true
+wait "$reader"
+check 'the pipe is still one' [ -p "$folder/pipe" ]
+check 'and the report went through it' grep -q '"outcome"' "$folder/from-pipe"
 exits 71 'a report that cannot be written' "$DBLOCK" run --report "$folder/no/report" x -- touch "$folder/ran"
 check 'is noticed before COMMAND runs' [ ! -e "$folder/ran" ]
 is "$(find "$folder" -name 'report.*')" '' 'nothing half-made is left'
