@@ -20,6 +20,13 @@ static uint64_t read_clock(void)
 
 static int wait_for_descriptors(struct pollfd *descriptors, nfds_t n_descriptors, uint64_t until_us)
 {
+    static const struct timespec nothing = { 0, 0 };
+
+    if (until_us == 0) { /* a look, on the way of every release: without reading the clock */
+        int n_there = ppoll(descriptors, n_descriptors, &nothing, NULL);
+
+        return n_there > 0 ? n_there : 0;
+    }
     for (;;) {
         uint64_t now_us = read_clock();
         uint64_t left_us = dblk_sooner(dblk_until(now_us, until_us), 3600u * 1000000u);
