@@ -13,7 +13,7 @@ enum { TTL_MS = 9000, N_HEARTBEATS = 4 };
 
 struct holding {
     const struct database *database;
-    struct library *library;
+    struct library *ours;
     struct proxy *proxy;
     dblock_lock **locks;
     long n_locks;
@@ -23,7 +23,7 @@ static uint64_t count_heartbeats(struct holding *holding)
 {
     struct dblock_stats stats = DBLOCK_STATS_INIT;
 
-    if (dblock_client_stats(library_client(holding->library), &stats) != DBLOCK_OK)
+    if (dblock_client_stats(library_client(holding->ours), &stats) != DBLOCK_OK)
         return 0;
     return stats.heartbeats;
 }
@@ -55,7 +55,7 @@ static int acquire_all(struct holding *holding, long n)
     for (; holding->n_locks < n; ++holding->n_locks) {
         (void)snprintf(
             name, sizeof name, "bench-many-%ld-%ld", (long)getpid(), holding->n_locks);
-        if (dblock_acquire(library_client(holding->library), name, NULL,
+        if (dblock_acquire(library_client(holding->ours), name, NULL,
                 &holding->locks[holding->n_locks], &error) != DBLOCK_OK) {
             (void)fprintf(stderr, "pairs: lease %ld of %ld is not to be had\n",
                 holding->n_locks, n);
@@ -107,10 +107,10 @@ int heartbeat_run(const struct database *database, const char *url, struct setti
     else
         sqlite_count_statements();
     if (holding.locks != NULL && (database->variable == NULL || holding.proxy != NULL))
-        holding.library = library_open(database, through, DBLOCK_LEASE, TTL_MS);
-    if (holding.library != NULL && acquire_all(&holding, settings->n_leases) == 0)
+        holding.ours = library_open(database, through, DBLOCK_LEASE, TTL_MS);
+    if (holding.ours != NULL && acquire_all(&holding, settings->n_leases) == 0)
         result = measure(&holding, url, settings);
-    library_close(holding.library); /* all that is held ends with the session, at once */
+    library_close(holding.ours); /* all that is held ends with the session, at once */
     for (i = 0; i < holding.n_locks; ++i)
         dblock_lock_free(holding.locks[i]);
     free(holding.locks);
