@@ -66,7 +66,7 @@ struct samples {
 struct comparison {
     struct samples raw;
     struct samples ours;
-    double ratio;     /* of the medians */
+    double ratio;     /* of the medians of two turns side by side; the median of all such */
     double cpu_ratio; /* of the client's processor time */
     double worst;     /* of the medians of single rounds: how far the noise goes */
     double best;

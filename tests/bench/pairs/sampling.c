@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* sampling.c - how long pairs take: two sides by turns, in short turns, so that whatever
  * else the machine does meets both. The median of single pairs leaves out what interrupts
- * a few of them. */
+ * a few of them. The ratio is the median of those of two turns side by side: on a virtual
+ * processor that has two speeds, the medians of all pairs may be of one speed each. */
 #include "pairs.h"
 
 #include <stdlib.h>
@@ -118,7 +119,7 @@ static void conclude(struct samples *samples)
 }
 
 static int run_round(const struct side *raw, const struct side *ours, int is_first,
-    double seconds, struct comparison *comparison)
+    double seconds, double *turn_ratios, struct comparison *comparison)
 {
     size_t raw_from = comparison->raw.n;
     size_t ours_from = comparison->ours.n;
@@ -126,10 +127,17 @@ static int run_round(const struct side *raw, const struct side *ours, int is_fir
     double ratio;
     int i;
 
-    for (i = 0; i < TURNS_PER_ROUND; ++i)
+    for (i = 0; i < TURNS_PER_ROUND; ++i) {
+        size_t raw_turn = comparison->raw.n;
+        size_t ours_turn = comparison->ours.n;
+
         if (run_turn(raw, turn, &comparison->raw) != 0 ||
             run_turn(ours, turn, &comparison->ours) != 0)
             return -1;
+        *turn_ratios++ =
+            median_us(comparison->ours.durations_ns + ours_turn, comparison->ours.n - ours_turn) /
+            median_us(comparison->raw.durations_ns + raw_turn, comparison->raw.n - raw_turn);
+    }
     ratio = median_us(comparison->ours.durations_ns + ours_from, comparison->ours.n - ours_from) /
         median_us(comparison->raw.durations_ns + raw_from, comparison->raw.n - raw_from);
     if (is_first || ratio < comparison->best)
@@ -142,17 +150,24 @@ static int run_round(const struct side *raw, const struct side *ours, int is_fir
 int sampling_compare(const struct side *raw, const struct side *ours, int n_rounds,
     double seconds, struct comparison *ret_comparison)
 {
+    size_t n_turns = (size_t)n_rounds * TURNS_PER_ROUND;
+    double *ratios = calloc(n_turns, sizeof *ratios);
+    int failed = ratios == NULL || warm_up(raw) != 0 || warm_up(ours) != 0;
     int i;
 
     memset(ret_comparison, 0, sizeof *ret_comparison);
-    if (warm_up(raw) != 0 || warm_up(ours) != 0)
+    for (i = 0; i < n_rounds && !failed; ++i)
+        failed = run_round(raw, ours, i == 0, seconds, ratios + (size_t)i * TURNS_PER_ROUND,
+            ret_comparison);
+    if (!failed)
+        ret_comparison->ratio = sampling_median(ratios, n_turns);
+    free(ratios);
+    if (failed) {
+        sampling_free(ret_comparison);
         return -1;
-    for (i = 0; i < n_rounds; ++i)
-        if (run_round(raw, ours, i == 0, seconds, ret_comparison) != 0)
-            return -1;
+    }
     conclude(&ret_comparison->raw);
     conclude(&ret_comparison->ours);
-    ret_comparison->ratio = ret_comparison->ours.p50_us / ret_comparison->raw.p50_us;
     ret_comparison->cpu_ratio = ret_comparison->ours.cpu_us / ret_comparison->raw.cpu_us;
     return 0;
 }
