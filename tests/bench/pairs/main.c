@@ -177,7 +177,7 @@ int main(int argc, char **argv)
         .n_leases = 10000,
         .n_commands = 250 };
     struct choice choice = { { NULL }, 0 };
-    char folder[] = "/var/tmp/dblock-bench.XXXXXX"; /* a disk, where /tmp may be memory */
+    char folder[512];
     const char *json = NULL;
     int failed;
 
@@ -189,6 +189,8 @@ int main(int argc, char **argv)
         perror(json);
         return 73;
     }
+    (void)snprintf(folder, sizeof folder, "%.480s/dblock-bench.XXXXXX",
+        getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/var/tmp");
     if (mkdtemp(folder) == NULL) {
         perror(folder);
         return 73;

@@ -171,11 +171,12 @@ struct proxy *proxy_open(const char *url, char *ret_url, size_t size)
 {
     struct proxy *proxy = calloc(1, sizeof *proxy);
     char old_part[256], new_part[256];
-    const char *place;
+    const char *place = getenv("TMPDIR"); /* a socket's path must be short */
 
     if (proxy == NULL)
         return NULL;
-    (void)snprintf(proxy->folder, sizeof proxy->folder, "/tmp/dblock-bench-proxy.XXXXXX");
+    (void)snprintf(proxy->folder, sizeof proxy->folder, "%s/proxy.XXXXXX",
+        place != NULL && strlen(place) < 40 ? place : "/tmp");
     if (mkdtemp(proxy->folder) == NULL)
         goto failed;
     if (find_sockets(proxy, url, old_part, new_part, sizeof old_part) != 0 ||
