@@ -10,7 +10,7 @@
 #include "core/session.h"
 
 /* NOT_HELD or LOST for a grant that is over; OK for one in force. */
-static dblock_status check_state(dblock_lock *lock)
+static dblock_status read_state(const dblock_lock *lock)
 {
     switch (atomic_load(&lock->state)) {
     case DBLK_LOCK_HELD:
@@ -20,6 +20,17 @@ static dblock_status check_state(dblock_lock *lock)
     default:
         return DBLOCK_NOT_HELD;
     }
+}
+
+static dblock_status check_state(dblock_lock *lock)
+{
+    dblock_status status;
+
+    dblk_lock_client(lock->client);
+    (void)dblk_lock_expire(lock, dblk_now_us());
+    status = read_state(lock);
+    dblk_unlock_client(lock->client);
+    return status;
 }
 
 static dblock_status lose(dblock_lock *lock, int cause)
@@ -48,7 +59,7 @@ static dblock_status confirm_row(dblock_lock *lock, struct dblock_error *error)
         return status;
     if (result.answer.outcome == DBLOCK_ANSWER_YES && strcmp(grant.owner, lock->owner_text) == 0) {
         dblk_lock_client(lock->client);
-        if (lock->session == NULL && round == lock->extend_round &&
+        if (!dblk_lock_expire(lock, dblk_now_us()) && lock->session == NULL && round == lock->extend_round &&
             dblk_now_us() >= lock->least_until_us) {
             atomic_store(&lock->own_deadline_us,
                 dblk_belief_end(result.sent_us, result.answer.remaining_us));
@@ -82,7 +93,9 @@ static dblock_status confirm_connection(
         status = locks->prove(connection, &call, &lock->subject, &answer, error);
     dblk_channel_unuse(channel);
     dblk_lock_client(client);
-    if (status == DBLOCK_OK && answer.outcome == DBLOCK_ANSWER_YES)
+    if (dblk_lock_expire(lock, dblk_now_us()))
+        status = DBLOCK_OK;
+    else if (status == DBLOCK_OK && answer.outcome == DBLOCK_ANSWER_YES)
         dblk_channel_proved(client, channel, sent_us);
     else if (status == DBLOCK_OK)
         dblk_lock_lose(lock, DBLOCK_CAUSE_CONNECTION, NULL);
@@ -153,7 +166,8 @@ static void end_extend(dblock_lock *lock, dblock_status status, uint64_t ttl_us,
             lock->least_ttl_us = ttl_us;
         lock->least_until_us = dblk_later(now_us, 2 * client->settings.io_us);
     }
-    if (status != DBLOCK_OK || atomic_load(&lock->state) != DBLK_LOCK_HELD)
+    if (status != DBLOCK_OK || dblk_lock_expire(lock, now_us) ||
+        atomic_load(&lock->state) != DBLK_LOCK_HELD)
         return;
     if (lock->least_ttl_us != 0 && now_us < lock->least_until_us &&
         lock->least_ttl_us < ttl_us)
@@ -204,7 +218,7 @@ static dblock_status set_end(dblock_lock *lock, uint64_t ttl_us, struct dblock_e
         dblk_clock_due(client, 0);
     }
     if (status == DBLOCK_OK)
-        status = check_state(lock);
+        status = read_state(lock);
     dblk_unlock_client(client);
     return status;
 }

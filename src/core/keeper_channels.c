@@ -40,9 +40,10 @@ int dblk_keeper_ping(dblock_client *client, uint64_t now_us, uint64_t limit_us)
     (void)pthread_mutex_unlock(&channel->use);
 
     dblk_lock_client(client);
-    if (status == DBLOCK_OK && answer.outcome == DBLOCK_ANSWER_YES)
+    if (status == DBLOCK_OK && answer.outcome == DBLOCK_ANSWER_YES &&
+        dblk_now_us() < atomic_load(&channel->deadline_us))
         dblk_channel_proved(client, channel, sent_us);
-    else if (status == DBLOCK_OK && answer.outcome == DBLOCK_ANSWER_NO)
+    else if (status == DBLOCK_OK) /* gone, or proved after its deadline: too late to be believed */
         dblk_channel_lose(client, channel, NULL);
     else if (!dblk_channel_is_alive(client, channel) ||
         dblk_now_us() >= atomic_load(&channel->deadline_us))

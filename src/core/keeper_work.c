@@ -59,16 +59,8 @@ uint64_t dblk_keeper_deadlines(dblock_client *client, uint64_t now_us)
     for (lock = client->held.first; lock != NULL;) {
         dblock_lock *next = lock->next;
 
-        deadline_us = dblk_lock_deadline(lock);
-        if (now_us >= deadline_us) {
-            dblk_lock_lose(lock, DBLOCK_CAUSE_DEADLINE, NULL);
-            /* An extend that was never answered ended the belief; if it never came to pass, the
-             * living session would keep the row for ever. */
-            if (lock->session != NULL && lock->session->state == DBLK_SESSION_ALIVE)
-                dblk_lock_orphan(lock, 0);
-        } else {
-            next_us = dblk_sooner(next_us, announce(lock, now_us, deadline_us));
-        }
+        if (!dblk_lock_expire(lock, now_us))
+            next_us = dblk_sooner(next_us, announce(lock, now_us, dblk_lock_deadline(lock)));
         lock = next;
     }
     return next_us;

@@ -126,6 +126,22 @@ void dblk_lock_orphan(dblock_lock *lock, int64_t not_after_us)
     dblk_keeper_due(lock->client, now_us);
 }
 
+int dblk_lock_expire(dblock_lock *lock, uint64_t now_us)
+{
+    if (atomic_load(&lock->state) != DBLK_LOCK_HELD || now_us < dblk_lock_deadline(lock))
+        return 0;
+    if (lock->channel != NULL) { /* and with it all else that its connection holds */
+        dblk_channel_lose(lock->client, lock->channel, NULL);
+        return 1;
+    }
+    dblk_lock_lose(lock, DBLOCK_CAUSE_DEADLINE, NULL);
+    /* An extend that was never answered ended the belief; if it never came to pass, the living
+     * session would keep the row for ever. */
+    if (lock->session != NULL && lock->session->state == DBLK_SESSION_ALIVE)
+        dblk_lock_orphan(lock, 0);
+    return 1;
+}
+
 uint64_t dblk_lock_deadline(const dblock_lock *lock)
 {
     return atomic_load(atomic_load(&lock->deadline_us));

@@ -81,6 +81,9 @@ void dblk_lock_hold(dblock_lock *lock);    /* TAKING -> HELD, into the list of t
 void dblk_lock_unhold(dblock_lock *lock, enum dblk_lock_state state); /* out of it again */
 /* HELD -> LOST: tells by descriptor, event or callback. No effect in another state. */
 void dblk_lock_lose(dblock_lock *lock, int cause, const struct dblock_error *error);
+/* Lost if its deadline has passed: whoever sees that first says so, and nothing that comes later
+ * brings belief back. 1 if it is over by that. */
+int dblk_lock_expire(dblock_lock *lock, uint64_t now_us);
 /* To the keeper, to be given back: after `not_after_us` if it may still be granted. */
 void dblk_lock_orphan(dblock_lock *lock, int64_t not_after_us);
 

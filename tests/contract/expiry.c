@@ -221,6 +221,28 @@ static void extend__after_the_end_is_lost(struct contract *contract)
     expect_busy(contract, a, name);
 }
 
+/* The database still has it for an eighth of the ttl: that brings no belief back, whoever asks first. */
+static void belief__never_comes_back(struct contract *contract)
+{
+    dblock_client *client = open_client(contract, NULL);
+    struct dblock_options options = own_options(contract);
+    dblock_lock *lock;
+    int is_extend;
+
+    options.ttl_ms = 800;
+    for (is_extend = 0; is_extend <= 1; ++is_extend) {
+        lock = take_with(contract, client, own_name(contract, is_extend ? "extend" : "confirm"),
+            &options);
+        while (dblock_lock_is_held(lock))
+            continue; /* to be there before the keeper */
+        expect_status(contract, DBLOCK_LOST,
+            is_extend ? dblock_extend(lock, 0, &contract->error)
+                      : dblock_confirm(lock, &contract->error));
+        assert_int_equal(0, dblock_lock_is_held(lock));
+        assert_int_equal(DBLOCK_CAUSE_DEADLINE, dblock_lock_cause(lock));
+    }
+}
+
 static void extend__after_the_release_is_not_held(struct contract *contract)
 {
     dblock_client *client = open_client(contract, NULL);
@@ -333,6 +355,7 @@ const struct contract_case expiry_cases[] = {
         BEAT, NULL },
     { "live_grant__outlives_the_ttl", live_grant__outlives_the_ttl, LIVE, NULL },
     { "dead_holder__is_taken_over", dead_holder__is_taken_over, ALL, NULL },
+    { "belief__never_comes_back", belief__never_comes_back, TIMED, NULL },
     { "extend__moves_the_end", extend__moves_the_end, TIMED, NULL },
     { "extend__by_zero_is_the_ttl_it_was_taken_with", extend__by_zero_is_the_ttl_it_was_taken_with,
         TIMED, NULL },
