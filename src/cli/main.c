@@ -92,11 +92,10 @@ static void open_standard_descriptors(void)
 {
     int descriptor;
 
-    do
-        descriptor = open("/dev/null", O_RDWR);
-    while (descriptor >= 0 && descriptor <= STDERR_FILENO);
-    if (descriptor > STDERR_FILENO)
-        (void)close(descriptor);
+    /* in their order, so that each gets its number; output that nobody will see fails */
+    for (descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor)
+        if (fcntl(descriptor, F_GETFD) < 0)
+            (void)open("/dev/null", descriptor == STDERR_FILENO ? O_RDWR : O_RDONLY);
 }
 
 int main(int argc, char **argv)

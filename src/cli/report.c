@@ -17,13 +17,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A device, a pipe or a socket that is there is written to: a rename would put a file in its place,
- * and root can do that to /dev/null. A symbolic link to a file is replaced as the file would be. */
+/* A device, a pipe or a socket that is there is written to, and so is what a symbolic link names: a
+ * rename would put a file in the place of the link or the device, and root can do that to /dev. */
 static bool is_special(const char *path)
 {
     struct stat status;
 
-    return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
+    return lstat(path, &status) == 0 && !S_ISREG(status.st_mode);
 }
 
 int report_begin(struct report *report, const char *path)
@@ -37,10 +37,11 @@ int report_begin(struct report *report, const char *path)
     if (path == NULL)
         return -1;
     if (is_special(path)) {
-        report->descriptor = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+        report->descriptor = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY);
         if (report->descriptor >= 0)
             return -1;
         message_failure("cannot open %s: %s; not run", path, strerror(errno));
+        report->path = NULL;
         return EXIT_CODE_MACHINE;
     }
     length = snprintf(report->temporary, sizeof report->temporary, "%s.XXXXXX", path);
@@ -51,6 +52,7 @@ int report_begin(struct report *report, const char *path)
     report->descriptor = mkostemp(report->temporary, O_CLOEXEC);
     if (report->descriptor < 0) {
         message_failure("cannot make %s: %s; not run", report->temporary, strerror(errno));
+        report->path = NULL;
         return EXIT_CODE_MACHINE;
     }
     /* mkostemp() makes it for the owner alone; a report is as public as any file. */

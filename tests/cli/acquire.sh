@@ -16,6 +16,9 @@ steps()
         exits 75 "$on: taken" "$DBLOCK" acquire -n -S $strategy -t 1m "$name"
         is "$out" '' "$on: nothing is printed"
         exits 75 "$on: for run as well" "$DBLOCK" run -n -S $strategy "$name" true
+        exits 71 "$on: nobody to print to" bash -c '"$DBLOCK" acquire -t 1m -S "$1" "$2" >&-' \
+            - $strategy "$name-mute"
+        check "$on: given back" is_free -S $strategy "$name-mute"
         exits 0 "$on: extend" "$DBLOCK" extend -t 2m "$grant"
         exits 0 "$on: extend as JSON" "$DBLOCK" extend --json -t 2m "$grant"
         valid_json "$on: extend"

@@ -102,6 +102,13 @@ exits 0 'a report into a pipe' "$DBLOCK" run --report "$folder/pipe" x -- true
 wait "$reader"
 check 'the pipe is still one' [ -p "$folder/pipe" ]
 check 'and the report went through it' grep -q '"outcome"' "$folder/from-pipe"
+ln -s target "$folder/link"
+: > "$folder/target"
+exits 0 'a report through a link' "$DBLOCK" run --report "$folder/link" x -- true
+check 'the link is still one' [ -L "$folder/link" ]
+check 'and its target has the report' grep -q '"outcome"' "$folder/target"
+exits 71 'a report into a folder' "$DBLOCK" run --report "$folder" x -- touch "$folder/ran-not"
+check 'not run' [ ! -e "$folder/ran-not" ]
 exits 71 'a report that cannot be written' "$DBLOCK" run --report "$folder/no/report" x -- touch "$folder/ran"
 check 'is noticed before COMMAND runs' [ ! -e "$folder/ran" ]
 is "$(find "$folder" -name 'report.*')" '' 'nothing half-made is left'
