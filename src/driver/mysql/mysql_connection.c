@@ -315,6 +315,15 @@ void mysql_connection_close(struct dblock_connection *connection, int how)
 
     if (connection == NULL)
         return;
+    /* A thread of the parent may have been inside this handle at the fork, so its memory is in no
+     * known state: freeing it could free twice. The descriptor is closed, the rest stays. */
+    if (how == DBLOCK_CLOSE_FORKED) {
+        int fd = connection->mysql != NULL ? mysql_connection_fd(connection) : -1;
+
+        if (fd >= 0)
+            (void)close(fd);
+        return;
+    }
     if (connection->mysql != NULL) {
         int other_end = how != DBLOCK_CLOSE_POLITE ? sever(connection) : -1;
 
