@@ -115,22 +115,6 @@ static void count(dblock_client *client, dblock_status status, uint64_t begun_us
     dblk_unlock_client(client);
 }
 
-static dblock_status start_keeper(dblock_client *client, struct dblock_error *reterr)
-{
-    dblock_status status;
-    int fault;
-
-    dblk_lock_client(client);
-    fault = dblk_keeper_start(client);
-    dblk_unlock_client(client);
-    if (fault == 0)
-        return DBLOCK_OK;
-    status = dblock_error_set(reterr, DBLOCK_E_SYSTEM, "raise the limit of processes",
-        "cannot start the keeper's threads: %s", strerror(fault));
-    dblock_error_native(reterr, fault, NULL, 1);
-    return status;
-}
-
 static void set_terms(const dblock_client *client, const struct dblk_wish *wish,
     uint64_t begun_us, struct dblk_terms *terms)
 {
@@ -195,7 +179,7 @@ dblock_status dblock_acquire(dblock_client *client, const char *name,
     if (status == DBLOCK_OK)
         status = dblk_wish_resolve(&client->settings, options, &wish, reterr);
     if (status == DBLOCK_OK)
-        status = start_keeper(client, reterr);
+        status = dblk_keeper_ensure(client, reterr);
     if (status != DBLOCK_OK)
         goto done;
 

@@ -7,6 +7,7 @@
 
 #include "core/breaking.h"
 #include "core/channel.h"
+#include "core/driver_steps.h"
 #include "core/link.h"
 #include "core/lock.h"
 #include "core/session.h"
@@ -40,20 +41,15 @@ static int needs_drop(const dblock_lock *lock)
 
 static void drop(dblock_client *client, dblock_lock *lock, const struct dblock_call *call)
 {
-    const struct dblock_driver_hold *hold = lock->strategy->id == DBLOCK_INSERT
-        ? &client->driver->insert
-        : &client->driver->lease;
     struct dblk_link *link = find_link(client, call->deadline_us);
     struct dblock_answer answer;
     struct dblock_error error;
-    uint64_t keep_us = 0;
 
-    if (lock->min_hold_us != 0)
-        keep_us = dblk_until(dblk_now_us(), dblk_later(lock->granted_us, lock->min_hold_us));
     memset(&answer, 0, sizeof answer);
     if (link != NULL)
-        (void)hold->drop(
-            link->connection, call, &lock->subject, lock->owner, keep_us, &answer, &error);
+        (void)dblk_hold_steps(client, lock->strategy->id)
+            ->drop(link->connection, call, &lock->subject, lock->owner,
+                dblk_lock_keep_us(lock, dblk_now_us()), &answer, &error);
 }
 
 static void release_held(dblock_client *client, const struct dblock_call *call)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/heartbeat.h"
+#include "core/hex.h"
 #include "core/hold.h"
 #include "core/keeper.h"
 #include "core/name.h"
@@ -73,17 +74,6 @@ dblock_status dblock_lock_export(
     return status;
 }
 
-static int read_hex_digit(char digit)
-{
-    if (digit >= '0' && digit <= '9')
-        return digit - '0';
-    if (digit >= 'a' && digit <= 'f')
-        return digit - 'a' + 10;
-    if (digit >= 'A' && digit <= 'F')
-        return digit - 'A' + 10;
-    return -1;
-}
-
 struct grant_text {
     int strategy;
     unsigned char owner[DBLOCK_ID_SIZE];
@@ -93,16 +83,9 @@ struct grant_text {
 
 static const char *read_owner(const char *text, unsigned char owner[DBLOCK_ID_SIZE])
 {
-    size_t i;
+    const char *end = text + 2 * DBLOCK_ID_SIZE;
 
-    for (i = 0; i < 2 * DBLOCK_ID_SIZE; ++i) {
-        int digit = read_hex_digit(text[i]);
-
-        if (digit < 0)
-            return NULL;
-        owner[i / 2] = (unsigned char)(i % 2 == 0 ? digit << 4 : owner[i / 2] | digit);
-    }
-    return text[i] == ':' ? text + i + 1 : NULL;
+    return dblk_hex_read_id(text, owner) == 0 && *end == ':' ? end + 1 : NULL;
 }
 
 static const char *read_token(const char *text, int64_t *ret_token)
@@ -125,8 +108,8 @@ static int read_name(const char *text, char name[DBLOCK_NAME_MAX + 1])
 
     while (*text != 0 && length < DBLOCK_NAME_MAX) {
         if (*text == '%') {
-            int high = read_hex_digit(text[1]);
-            int low = high < 0 ? -1 : read_hex_digit(text[2]);
+            int high = dblk_hex_digit(text[1]);
+            int low = high < 0 ? -1 : dblk_hex_digit(text[2]);
 
             if (low < 0 || (high == 0 && low == 0))
                 return -1;
@@ -172,8 +155,10 @@ static dblock_status adopt(dblock_client *client, const struct grant_text *text,
 {
     struct dblk_wish wish;
     dblock_lock *lock;
-    int fault = 0;
+    dblock_status status = dblk_keeper_ensure(client, reterr);
 
+    if (status != DBLOCK_OK)
+        return status;
     memset(&wish, 0, sizeof wish);
     wish.strategy = text->strategy;
     wish.label = "";
@@ -191,17 +176,9 @@ static dblock_status adopt(dblock_client *client, const struct grant_text *text,
     atomic_store(&lock->own_deadline_us,
         dblk_belief_end(result->sent_us, result->answer.remaining_us));
     dblk_lock_client(client);
-    fault = dblk_keeper_start(client);
-    if (fault == 0) {
-        dblk_lock_hold(lock);
-        dblk_clock_due(client, dblk_lock_deadline(lock));
-    }
+    dblk_lock_hold(lock);
+    dblk_clock_due(client, dblk_lock_deadline(lock));
     dblk_unlock_client(client);
-    if (fault != 0) {
-        dblk_lock_destroy(lock);
-        return dblock_error_set(reterr, DBLOCK_E_SYSTEM, "raise the limit of processes",
-            "cannot start the keeper's threads: %s", strerror(fault));
-    }
     *ret_lock = lock;
     return DBLOCK_OK;
 }

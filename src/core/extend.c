@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/channel.h"
+#include "core/driver_steps.h"
 #include "core/heartbeat.h"
 #include "core/hold.h"
 #include "core/keeper.h"
@@ -76,7 +77,7 @@ static dblock_status confirm_connection(
 {
     dblock_client *client = lock->client;
     const struct dblock_driver_session_lock *locks =
-        lock->strategy->id == DBLOCK_ROW ? &client->driver->row : &client->driver->advisory;
+        dblk_connection_steps(client, lock->strategy->id);
     struct dblock_call call;
     struct dblock_connection *connection;
     struct dblock_answer answer;

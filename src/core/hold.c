@@ -4,11 +4,7 @@
 
 #include <string.h>
 
-static const struct dblock_driver_hold *find_hold(
-    const dblock_client *client, const struct dblk_hold_request *request)
-{
-    return request->strategy == DBLOCK_INSERT ? &client->driver->insert : &client->driver->lease;
-}
+#include "core/driver_steps.h"
 
 void dblk_hold_request(struct dblk_hold_request *request, const dblock_lock *lock)
 {
@@ -24,7 +20,7 @@ dblock_status dblk_hold_drop(dblock_client *client, struct dblk_link *link,
 {
     const struct dblk_hold_request *request = context;
 
-    return find_hold(client, request)->drop(link->connection, call, &request->subject,
+    return dblk_hold_steps(client, request->strategy)->drop(link->connection, call, &request->subject,
         request->owner, request->time_us, answer, error);
 }
 
@@ -34,7 +30,7 @@ dblock_status dblk_hold_extend(dblock_client *client, struct dblk_link *link,
 {
     const struct dblk_hold_request *request = context;
 
-    return find_hold(client, request)->extend(link->connection, call, &request->subject,
+    return dblk_hold_steps(client, request->strategy)->extend(link->connection, call, &request->subject,
         request->owner, request->time_us, answer, error);
 }
 
@@ -46,6 +42,6 @@ dblock_status dblk_hold_look(dblock_client *client, struct dblk_link *link,
 
     memset(request->grant, 0, sizeof *request->grant);
     request->grant->struct_size = sizeof *request->grant;
-    return find_hold(client, request)->look(
+    return dblk_hold_steps(client, request->strategy)->look(
         link->connection, call, &request->subject, request->grant, answer, error);
 }

@@ -149,6 +149,22 @@ int dblk_keeper_start(dblock_client *client)
     return fault;
 }
 
+dblock_status dblk_keeper_ensure(dblock_client *client, struct dblock_error *reterr)
+{
+    dblock_status status;
+    int fault;
+
+    dblk_lock_client(client);
+    fault = dblk_keeper_start(client);
+    dblk_unlock_client(client);
+    if (fault == 0)
+        return DBLOCK_OK;
+    status = dblock_error_set(reterr, DBLOCK_E_SYSTEM, "raise the limit of processes or of memory",
+        "cannot start the keeper's threads: %s", strerror(fault));
+    dblock_error_native(reterr, fault, NULL, 1);
+    return status;
+}
+
 void dblk_keeper_stop(dblock_client *client)
 {
     struct dblk_keeper *keeper = &client->keeper;

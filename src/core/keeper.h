@@ -4,7 +4,7 @@
  * database (heartbeats, pings, what callers left behind). So a network that
  * swallows packets cannot keep a holder from being told in time.
  *
- * The client's mutex is held for all of these but dblk_keeper_stop(). */
+ * The client's mutex is held for all of these unless said. */
 #ifndef DBLK_KEEPER_H
 #define DBLK_KEEPER_H
 
@@ -13,7 +13,10 @@
 /* Both threads, so that nothing below can fail. 0 or an errno. */
 int dblk_keeper_start(dblock_client *client);
 
-/* Ends them and waits for them. What is still to be given back stays. */
+/* The same for a call of the application, the mutex NOT held: OK or E_SYSTEM. */
+dblock_status dblk_keeper_ensure(dblock_client *client, struct dblock_error *reterr);
+
+/* Ends them and waits for them; the mutex NOT held. What is still to be given back stays. */
 void dblk_keeper_stop(dblock_client *client);
 
 /* A deadline has been set for then; cheap if one before it is known. */

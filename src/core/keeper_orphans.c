@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/channel.h"
+#include "core/driver_steps.h"
 #include "core/keeper_work.h"
 #include "core/link.h"
 #include "core/lock.h"
@@ -25,20 +26,18 @@ static dblock_lock *find_due(dblock_client *client, uint64_t now_us)
     return NULL;
 }
 
-static dblock_status drop_recorded(dblock_client *client, dblock_lock *lock, uint64_t keep_us,
-    uint64_t limit_us, struct dblock_answer *answer, struct dblock_error *error)
+static dblock_status drop_recorded(dblock_client *client, dblock_lock *lock, uint64_t limit_us,
+    struct dblock_answer *answer, struct dblock_error *error)
 {
     struct dblock_call call = { limit_us, client->stop_fd };
-    const struct dblock_driver_hold *hold = lock->strategy->id == DBLOCK_INSERT
-        ? &client->driver->insert
-        : &client->driver->lease;
     struct dblk_link *link = NULL;
     uint64_t sent_us = dblk_now_us();
     dblock_status status = dblk_keeper_link(client, limit_us, &link, error);
 
     if (status == DBLOCK_OK)
-        status = hold->drop(
-            link->connection, &call, &lock->subject, lock->owner, keep_us, answer, error);
+        status = dblk_hold_steps(client, lock->strategy->id)
+                     ->drop(link->connection, &call, &lock->subject, lock->owner,
+                         dblk_lock_keep_us(lock, sent_us), answer, error);
     if (status == DBLOCK_OK)
         dblk_link_saw_clock(client, link, sent_us, dblk_now_us(), answer->now_us);
     /* whether the take can still come is asked of the clock after the drop was answered */
@@ -53,14 +52,12 @@ static dblock_status drop_channel(dblock_client *client, dblock_lock *lock, uint
     struct dblock_answer *answer, struct dblock_error *error)
 {
     struct dblock_call call = { limit_us, client->stop_fd };
-    const struct dblock_driver_session_lock *locks = lock->strategy->id == DBLOCK_ROW
-        ? &client->driver->row
-        : &client->driver->advisory;
     struct dblock_connection *connection = dblk_channel_use(lock->channel);
     dblock_status status = DBLOCK_E_CONNECTION;
 
     if (connection != NULL)
-        status = locks->drop(connection, &call, &lock->subject, answer, error);
+        status = dblk_connection_steps(client, lock->strategy->id)
+                     ->drop(connection, &call, &lock->subject, answer, error);
     dblk_channel_unuse(lock->channel);
     return status;
 }
@@ -91,22 +88,19 @@ int dblk_keeper_give_back(dblock_client *client, uint64_t now_us, uint64_t limit
     dblock_lock *lock = find_due(client, now_us);
     struct dblock_answer answer;
     struct dblock_error error;
-    uint64_t keep_us;
     dblock_status status;
     int is_over;
 
     if (lock == NULL)
         return 0;
     lock->retry_us = DBLK_NEVER; /* ours alone meanwhile */
-    keep_us = dblk_until(now_us, dblk_later(lock->granted_us, lock->min_hold_us));
     dblk_unlock_client(client);
     memset(&answer, 0, sizeof answer);
     memset(&error, 0, sizeof error);
     if (lock->strategy->lives_in_connection)
         status = drop_channel(client, lock, limit_us, &answer, &error);
     else
-        status = drop_recorded(client, lock, lock->min_hold_us != 0 ? keep_us : 0, limit_us,
-            &answer, &error);
+        status = drop_recorded(client, lock, limit_us, &answer, &error);
     dblk_trace(client, DBLOCK_TRACE_SETTLE, status, lock->subject.name, error.message, lock->token,
         now_us);
     dblk_lock_client(client);

@@ -10,6 +10,8 @@
  * is given back. */
 #include <string.h>
 
+#include "core/driver_steps.h"
+#include "core/hex.h"
 #include "core/keeper.h"
 #include "core/keeper_work.h"
 #include "core/link.h"
@@ -168,22 +170,6 @@ struct reading {
     struct surplus *surplus;
 };
 
-static int parse_hex(const char *text, unsigned char id[DBLOCK_ID_SIZE])
-{
-    size_t i;
-
-    for (i = 0; i < 2 * DBLOCK_ID_SIZE; ++i) {
-        int digit = text[i] >= '0' && text[i] <= '9' ? text[i] - '0'
-            : text[i] >= 'a' && text[i] <= 'f'       ? text[i] - 'a' + 10
-                                                     : -1;
-
-        if (digit < 0)
-            return -1;
-        id[i / 2] = (unsigned char)(i % 2 == 0 ? digit << 4 : id[i / 2] | digit);
-    }
-    return 0;
-}
-
 static int see_row(const struct dblock_grant *grant, void *context)
 {
     struct reading *reading = context;
@@ -191,7 +177,7 @@ static int see_row(const struct dblock_grant *grant, void *context)
     struct surplus *surplus;
     dblock_lock *lock;
 
-    if (parse_hex(grant->owner, owner) != 0)
+    if (dblk_hex_read_id(grant->owner, owner) != 0)
         return 0;
     dblk_lock_client(reading->client);
     lock = dblk_registry_find(&reading->client->registry, owner);
@@ -216,9 +202,6 @@ static int see_row(const struct dblock_grant *grant, void *context)
 static int give_back_surplus(dblock_client *client, struct dblk_link *link,
     const struct dblock_call *call, struct surplus *surplus)
 {
-    const struct dblock_driver_hold *hold = surplus->strategy == DBLOCK_INSERT
-        ? &client->driver->insert
-        : &client->driver->lease;
     struct dblock_subject subject = { surplus->name, surplus->name_size, 0, 0 };
     struct dblock_answer answer;
     struct dblock_error error;
@@ -227,7 +210,8 @@ static int give_back_surplus(dblock_client *client, struct dblk_link *link,
 
     memset(&answer, 0, sizeof answer);
     memset(&error, 0, sizeof error);
-    status = hold->drop(link->connection, call, &subject, surplus->owner, 0, &answer, &error);
+    status = dblk_hold_steps(client, surplus->strategy)
+                 ->drop(link->connection, call, &subject, surplus->owner, 0, &answer, &error);
     dblk_trace(client, DBLOCK_TRACE_SETTLE, status, surplus->name,
         "a grant that nobody here owns was given back", 0, begun_us);
     return status == DBLOCK_OK &&

@@ -142,6 +142,13 @@ int dblk_lock_expire(dblock_lock *lock, uint64_t now_us)
     return 1;
 }
 
+uint64_t dblk_lock_keep_us(const dblock_lock *lock, uint64_t now_us)
+{
+    return lock->min_hold_us != 0
+        ? dblk_until(now_us, dblk_later(lock->granted_us, lock->min_hold_us))
+        : 0;
+}
+
 uint64_t dblk_lock_deadline(const dblock_lock *lock)
 {
     return atomic_load(atomic_load(&lock->deadline_us));

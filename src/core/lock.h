@@ -62,7 +62,6 @@ struct dblock_lock {
     /* of an orphan: the caller has gone, the keeper gives it back */
     int is_freed;          /* the object is the keeper's to free */
     int is_orphan;
-    uint64_t keep_us;      /* min_hold that is left at `retry_us` of the first try */
     uint64_t retry_us;     /* when to try next */
     uint64_t hopeless_us;  /* when nothing can be in force any more */
     int64_t not_after_us;  /* database clock: the take may still come until then; 0 it cannot */
@@ -88,6 +87,9 @@ int dblk_lock_expire(dblock_lock *lock, uint64_t now_us);
 void dblk_lock_orphan(dblock_lock *lock, int64_t not_after_us);
 
 uint64_t dblk_lock_deadline(const dblock_lock *lock);
+
+/* What is left of min_hold_ms: how long the name stays taken after a release at `now_us`. */
+uint64_t dblk_lock_keep_us(const dblock_lock *lock, uint64_t now_us);
 
 /* The first lines of a function on a lock; as dblk_client_enter(). */
 dblock_status dblk_lock_enter(dblock_lock *lock, struct dblock_error *reterr);

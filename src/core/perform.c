@@ -6,23 +6,11 @@
 #include <string.h>
 
 #include "core/channel.h"
+#include "core/driver_steps.h"
 #include "core/heartbeat.h"
 #include "core/link.h"
 #include "core/session.h"
 #include "core/trace.h"
-
-static const struct dblock_driver_hold *find_hold(const struct dblk_attempt *attempt)
-{
-    return attempt->lock->strategy->id == DBLOCK_INSERT ? &attempt->client->driver->insert
-                                                        : &attempt->client->driver->lease;
-}
-
-static const struct dblock_driver_session_lock *find_session_lock(
-    const struct dblk_attempt *attempt)
-{
-    return attempt->lock->strategy->id == DBLOCK_ROW ? &attempt->client->driver->row
-                                                     : &attempt->client->driver->advisory;
-}
 
 static void set_failed(struct dblk_attempt *attempt, dblock_status status, int is_reused,
     struct dblk_event *event)
@@ -146,7 +134,7 @@ static void take_recorded(struct dblk_attempt *attempt, struct dblk_event *event
     attempt->not_after_us = dblk_link_database_us(link, call.deadline_us);
     fill_take(attempt, 0, &take);
     status =
-        find_hold(attempt)->take(link->connection, &call, &take, holder, &answer, &attempt->error);
+        dblk_hold_steps(client, lock->strategy->id)->take(link->connection, &call, &take, holder, &answer, &attempt->error);
     seen_us = dblk_now_us();
     if (status == DBLOCK_OK)
         dblk_link_saw_clock(client, link, attempt->sent_us, seen_us, answer.now_us);
@@ -186,7 +174,7 @@ static void look(struct dblk_attempt *attempt, struct dblk_event *event)
     status = dblk_link_lend(client, call.deadline_us, call.cancel_fd, &link, &error);
     if (status == DBLOCK_OK) {
         sent_us = dblk_now_us();
-        status = find_hold(attempt)->look(
+        status = dblk_hold_steps(client, lock->strategy->id)->look(
             link->connection, &call, &lock->subject, &grant, &answer, &error);
         if (status == DBLOCK_OK)
             dblk_link_saw_clock(client, link, sent_us, dblk_now_us(), answer.now_us);
@@ -227,7 +215,7 @@ static void give_back(struct dblk_attempt *attempt, struct dblk_event *event)
     lock->token = 0;
     status = dblk_link_lend(client, call.deadline_us, client->stop_fd, &link, &attempt->error);
     if (status == DBLOCK_OK) {
-        status = find_hold(attempt)->drop(link->connection, &call, &lock->subject, lock->owner, 0,
+        status = dblk_hold_steps(client, lock->strategy->id)->drop(link->connection, &call, &lock->subject, lock->owner, 0,
             &answer, &attempt->error);
         dblk_link_return(client, link);
     }
@@ -278,7 +266,7 @@ static dblock_status prove_late(
     call.deadline_us = dblk_later(now_us, client->settings.io_us);
     call.cancel_fd = -1;
     *ret_proved_us = now_us;
-    status = find_session_lock(attempt)->prove(
+    status = dblk_connection_steps(client, attempt->lock->strategy->id)->prove(
         connection, &call, &attempt->lock->subject, &answer, &attempt->error);
     if (status == DBLOCK_OK && answer.outcome != DBLOCK_ANSWER_YES)
         status = dblock_error_set(&attempt->error, DBLOCK_E_CONNECTION, NULL,
@@ -324,7 +312,7 @@ static void take_in_connection(
     status = connection == NULL
         ? dblock_error_set(
               &attempt->error, DBLOCK_E_CONNECTION, NULL, "the connection was lost meanwhile")
-        : find_session_lock(attempt)->take(
+        : dblk_connection_steps(client, attempt->lock->strategy->id)->take(
               connection, &call, &take, holder, &answer, &attempt->error);
     proved_us = attempt->sent_us;
     if (status == DBLOCK_OK && answer.outcome == DBLOCK_ANSWER_YES)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/channel.h"
+#include "core/driver_steps.h"
 #include "core/hold.h"
 #include "core/keeper.h"
 #include "core/session.h"
@@ -19,8 +20,7 @@ static dblock_status release_row(dblock_client *client, dblock_lock *lock,
     dblock_status status;
 
     dblk_hold_request(&request, lock);
-    if (lock->min_hold_us != 0)
-        request.time_us = dblk_until(dblk_now_us(), dblk_later(lock->granted_us, lock->min_hold_us));
+    request.time_us = dblk_lock_keep_us(lock, dblk_now_us());
     status = dblk_short(client, dblk_hold_drop, &request, &result, error);
     if (status != DBLOCK_OK)
         return status;
@@ -39,7 +39,7 @@ static dblock_status release_connection(
 {
     struct dblk_channel *channel = lock->channel;
     const struct dblock_driver_session_lock *locks =
-        lock->strategy->id == DBLOCK_ROW ? &client->driver->row : &client->driver->advisory;
+        dblk_connection_steps(client, lock->strategy->id);
     struct dblock_call call;
     struct dblock_connection *connection;
     struct dblock_answer answer;

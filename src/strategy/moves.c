@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* moves.c - what a failed step means for an acquire that may still wait. */
+/* moves.c - what follows an attempt that decided nothing, or failed, for an acquire
+ * that may still wait. */
 #include "strategy/moves.h"
 
 struct dblk_step dblk_failed(struct dblk_machine *machine, const struct dblk_event *event)
@@ -35,4 +36,17 @@ struct dblk_step dblk_failed(struct dblk_machine *machine, const struct dblk_eve
     if (pause_us > machine->terms.give_up_us - event->now_us)
         pause_us = machine->terms.give_up_us - event->now_us;
     return dblk_pause(machine, DBLK_STAGE_PAUSE, event->now_us + pause_us);
+}
+
+struct dblk_step dblk_repeat(struct dblk_machine *machine, const struct dblk_event *event)
+{
+    if (++machine->n_again > DBLK_AGAIN_MAX || dblk_is_late(machine, event->now_us)) {
+        machine->n_again = 0;
+        if (dblk_is_over(machine, event->now_us))
+            return dblk_end(machine, DBLOCK_BUSY);
+    }
+    return dblk_pause(machine, DBLK_STAGE_PAUSE,
+        event->now_us +
+            dblk_backoff(
+                machine->n_again, event->random, DBLK_AGAIN_FIRST_US, DBLK_AGAIN_LAST_US));
 }

@@ -68,6 +68,10 @@ static inline int dblk_is_late(const struct dblk_machine *machine, uint64_t now_
         now_us - machine->terms.give_up_us >= machine->terms.io_us;
 }
 
+/* Nobody has it, and we did not get it: again soon. Also a try repeats this: "busy" would name no
+ * holder. */
+struct dblk_step dblk_repeat(struct dblk_machine *machine, const struct dblk_event *event);
+
 /* What follows a failed step, the same for every strategy: a stale connection is tried again, an
  * outage is waited out as long as the terms allow, all else ends the acquire. */
 struct dblk_step dblk_failed(struct dblk_machine *machine, const struct dblk_event *event);

@@ -30,19 +30,6 @@ static struct dblk_step stand_in_line(struct dblk_machine *machine, const struct
             : machine->terms.give_up_us - event->now_us);
 }
 
-static struct dblk_step repeat(struct dblk_machine *machine, const struct dblk_event *event)
-{
-    if (++machine->n_again > DBLK_AGAIN_MAX || dblk_is_late(machine, event->now_us)) {
-        machine->n_again = 0;
-        if (dblk_is_over(machine, event->now_us))
-            return dblk_end(machine, DBLOCK_BUSY);
-    }
-    return dblk_pause(machine, DBLK_STAGE_PAUSE,
-        event->now_us +
-            dblk_backoff(
-                machine->n_again, event->random, DBLK_AGAIN_FIRST_US, DBLK_AGAIN_LAST_US));
-}
-
 static struct dblk_step answered(struct dblk_machine *machine, const struct dblk_event *event)
 {
     machine->outage_us = 0;
@@ -59,7 +46,7 @@ static struct dblk_step answered(struct dblk_machine *machine, const struct dblk
             return dblk_move(machine, DBLK_STAGE_SEED, DBLK_STEP_SEED);
         return dblk_end(machine, DBLOCK_E_DATABASE);
     default: /* AGAIN */
-        return repeat(machine, event);
+        return dblk_repeat(machine, event);
     }
 }
 

@@ -40,20 +40,6 @@ static struct dblk_step wait_for_holder(
     return dblk_pause(machine, DBLK_STAGE_PAUSE, event->now_us + pause_us);
 }
 
-/* Nobody has it, and we did not get it. Also a try repeats this: "busy" would name no holder. */
-static struct dblk_step repeat(struct dblk_machine *machine, const struct dblk_event *event)
-{
-    if (++machine->n_again > DBLK_AGAIN_MAX || dblk_is_late(machine, event->now_us)) {
-        machine->n_again = 0;
-        if (dblk_is_over(machine, event->now_us))
-            return dblk_end(machine, DBLOCK_BUSY);
-    }
-    return dblk_pause(machine, DBLK_STAGE_PAUSE,
-        event->now_us +
-            dblk_backoff(
-                machine->n_again, event->random, DBLK_AGAIN_FIRST_US, DBLK_AGAIN_LAST_US));
-}
-
 static struct dblk_step believe(struct dblk_machine *machine, const struct dblk_event *event)
 {
     if (event->now_us < event->deadline_us)
@@ -71,7 +57,7 @@ static struct dblk_step answered_take(struct dblk_machine *machine, const struct
     case DBLOCK_ANSWER_PINNED:
         return wait_for_holder(machine, event);
     default: /* AGAIN, SESSION, LATE */
-        return repeat(machine, event);
+        return dblk_repeat(machine, event);
     }
 }
 
@@ -127,7 +113,7 @@ static struct dblk_step answered(struct dblk_machine *machine, const struct dblk
     case DBLK_STAGE_SESSION:
         if (event->outcome == DBLOCK_ANSWER_YES)
             return dblk_move(machine, DBLK_STAGE_TAKE, DBLK_STEP_TAKE);
-        return repeat(machine, event);
+        return dblk_repeat(machine, event);
     case DBLK_STAGE_TAKE:
         return answered_take(machine, event);
     case DBLK_STAGE_LOOK:
