@@ -11,6 +11,7 @@
 #include "core/channel.h"
 #include "core/close.h"
 #include "core/driver_check.h"
+#include "core/fork.h"
 #include "core/identity.h"
 #include "core/keeper.h"
 #include "core/link.h"
@@ -36,7 +37,7 @@ int dblk_is_in_callback(void)
 
 int dblk_is_forked(const dblock_client *client)
 {
-    return client->pid != getpid();
+    return client->generation != dblk_fork_generation();
 }
 
 int dblk_client_new_id(dblock_client *client, unsigned char id[DBLOCK_ID_SIZE])
@@ -172,6 +173,7 @@ dblock_status dblock_open(const dblock_driver *driver, const char *url,
     client->driver = driver;
     client->settings = settings;
     client->pid = getpid();
+    client->generation = dblk_fork_generation();
     client->stop_fd = client->events.fd = -1;
     client->keeper.wake_fd = client->keeper.epoll_fd = -1;
     atomic_init(&client->n_refs, 1);

@@ -27,7 +27,8 @@ struct dblock_client {
     struct dblock_target *target;
     struct dblock_target *keeper_target; /* `target` itself unless there is a keeper_url */
     struct dblk_settings settings;
-    pid_t pid;   /* of the process that opened it: a fork is noticed by it */
+    pid_t pid;           /* of the process that opened it, for people */
+    uint64_t generation; /* of it: a fork is noticed by this */
     int stop_fd; /* readable once the client is being closed: ends every wait */
 
     atomic_uint n_refs; /* the opener, each lock object, each call under way */
@@ -62,7 +63,7 @@ struct dblock_client {
     struct dblk_keeper {
         pthread_t clock_thread; /* deadlines and callbacks; never does I/O */
         pthread_t work_thread;  /* heartbeats and all else that needs the database */
-        int is_running;
+        atomic_int is_running; /* written under the mutex */
         int is_stopping;
         int wake_fd;           /* ends a rest of the clock thread */
         int epoll_fd;          /* of it: wake_fd and the channels */
