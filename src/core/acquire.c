@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/channel.h"
+#include "core/error.h"
 #include "core/heartbeat.h"
 #include "core/keeper.h"
 #include "core/link.h"
@@ -23,12 +24,12 @@ static void count_waiter(dblock_client *client, const struct dblk_step *step, in
     dblk_unlock_client(client);
 }
 
-static dblock_status loop(struct dblk_attempt *attempt, int *ret_is_open)
+static dblock_status loop(struct dblk_attempt *attempt, uint64_t begun_us, int *ret_is_open)
 {
     struct dblk_event event = { DBLK_EVENT_STARTED, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 };
     struct dblk_step step;
 
-    event.now_us = dblk_now_us();
+    event.now_us = begun_us;
     event.kind = dblk_waiter_verdict(&attempt->waiter) != 0
         ? (enum dblk_event_kind)dblk_waiter_verdict(&attempt->waiter)
         : DBLK_EVENT_STARTED;
@@ -41,6 +42,7 @@ static dblock_status loop(struct dblk_attempt *attempt, int *ret_is_open)
         count_waiter(attempt->client, &step, -1);
     }
     *ret_is_open = step.is_open;
+    attempt->lock->granted_us = event.now_us; /* if it is granted */
     return step.status;
 }
 
@@ -56,8 +58,8 @@ static dblock_status hold(struct dblk_attempt *attempt, uint64_t begun_us)
         return dblock_error_set(
             &attempt->error, DBLOCK_E_CLOSED, NULL, "the client has been closed meanwhile");
     }
-    lock->granted_us = dblk_now_us();
     if (lock->channel != NULL) {
+        dblk_channel_proved(client, lock->channel, lock->taken_us);
         atomic_store(&lock->deadline_us, &lock->channel->deadline_us);
     } else if (lock->session != NULL) {
         atomic_store(&lock->deadline_us, &lock->session->deadline_us);
@@ -187,7 +189,7 @@ dblock_status dblock_acquire(dblock_client *client, const char *name,
     attempt.wish = &wish;
     attempt.sent_us = 0;
     attempt.not_after_us = 0;
-    memset(&attempt.error, 0, sizeof attempt.error);
+    dblk_error_clear(&attempt.error);
     if (wish.busy != NULL) {
         memset(&attempt.holder, 0, sizeof attempt.holder);
         attempt.holder.struct_size = sizeof attempt.holder;
@@ -200,7 +202,7 @@ dblock_status dblock_acquire(dblock_client *client, const char *name,
     set_terms(client, &wish, begun_us, &terms);
     dblk_waiter_init(&attempt.waiter, client, wish.canceller);
     dblk_machine_start(&attempt.machine, dblk_strategy_of(wish.strategy), &terms);
-    status = loop(&attempt, &is_open);
+    status = loop(&attempt, begun_us, &is_open);
     dblk_waiter_fini(&attempt.waiter);
     if (status == DBLOCK_OK) {
         status = hold(&attempt, begun_us);

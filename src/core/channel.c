@@ -53,7 +53,7 @@ static dblock_status open_channel(dblock_client *client, int role, int cancel_fd
 }
 
 /* An idle channel, unless the server closed it meanwhile. */
-static struct dblk_channel *borrow(dblock_client *client, int role)
+static struct dblk_channel *borrow(dblock_client *client, int role, uint64_t now_us)
 {
     struct dblk_channel *channel;
 
@@ -63,7 +63,7 @@ static struct dblk_channel *borrow(dblock_client *client, int role)
         ++channel->n_refs;
         ++channel->n_locks;
         dblk_unlock_client(client);
-        if (dblk_link_is_quiet(client, channel->link))
+        if (dblk_link_is_good(client, channel->link, now_us))
             return channel;
         dblk_lock_client(client);
         --channel->n_locks;
@@ -103,16 +103,17 @@ static void make_shared(dblock_client *client, struct dblk_channel *channel)
     dblk_unlock_client(client);
 }
 
-dblock_status dblk_channel_get(dblock_client *client, int strategy, int is_waiting, int cancel_fd,
-    struct dblk_channel **ret_channel, struct dblock_error *reterr)
+dblock_status dblk_channel_get(dblock_client *client, int strategy, int is_waiting,
+    uint64_t *now_us, int cancel_fd, struct dblk_channel **ret_channel, struct dblock_error *reterr)
 {
     int role = strategy == DBLOCK_ROW ? DBLOCK_ROLE_ROW : DBLOCK_ROLE_ADVISORY;
     int is_shared = strategy == DBLOCK_ADVISORY && !is_waiting;
-    struct dblk_channel *channel = is_shared ? join_shared(client) : borrow(client, role);
+    struct dblk_channel *channel = is_shared ? join_shared(client) : borrow(client, role, *now_us);
     dblock_status status = DBLOCK_OK;
 
     if (channel == NULL) {
         status = open_channel(client, role, cancel_fd, &channel, reterr);
+        *now_us = dblk_now_us();
         if (status == DBLOCK_OK && is_shared)
             make_shared(client, channel);
     }
@@ -133,9 +134,15 @@ static unsigned count_idle(dblock_client *client, int role)
 
 void dblk_channel_put(dblock_client *client, struct dblk_channel *channel)
 {
+    dblk_lock_client(client);
+    dblk_channel_put_locked(client, channel);
+    dblk_unlock_client(client);
+}
+
+void dblk_channel_put_locked(dblock_client *client, struct dblk_channel *channel)
+{
     if (channel == NULL)
         return;
-    dblk_lock_client(client);
     --channel->n_locks;
     if (!channel->is_dead && !dblk_channel_is_alive(client, channel))
         dblk_channel_lose(client, channel, NULL);
@@ -150,7 +157,6 @@ void dblk_channel_put(dblock_client *client, struct dblk_channel *channel)
             dblk_channel_lose(client, channel, NULL);
     }
     dblk_channel_unref(channel);
-    dblk_unlock_client(client);
 }
 
 int dblk_channel_is_alive(const dblock_client *client, const struct dblk_channel *channel)

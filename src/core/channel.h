@@ -25,12 +25,13 @@ struct dblk_channel {
 };
 
 /* A channel for one attempt of `strategy`: the shared one for an advisory try, else an idle or a
- * new one. A reference; n_locks counted. */
-dblock_status dblk_channel_get(dblock_client *client, int strategy, int is_waiting, int cancel_fd,
-    struct dblk_channel **ret_channel, struct dblock_error *reterr);
+ * new one. A reference; n_locks counted. `*now_us` is read anew if it took time. */
+dblock_status dblk_channel_get(dblock_client *client, int strategy, int is_waiting,
+    uint64_t *now_us, int cancel_fd, struct dblk_channel **ret_channel, struct dblock_error *reterr);
 
 /* After an attempt without a grant, or after the release of one. Takes NULL. */
 void dblk_channel_put(dblock_client *client, struct dblk_channel *channel);
+void dblk_channel_put_locked(dblock_client *client, struct dblk_channel *channel); /* mutex held */
 
 /* The client's mutex held: what it holds is lost, and its connection is going to be closed. */
 void dblk_channel_lose(

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 #include <time.h>
 
@@ -90,11 +91,6 @@ static int read_random(void *bytes, size_t size)
     return 0;
 }
 
-static void *allocate_zeroed(size_t size)
-{
-    return calloc(1, size);
-}
-
 static void release_memory(void *memory)
 {
     free(memory);
@@ -105,7 +101,7 @@ const struct dblk_environment dblk_real_environment = {
     .wait = wait_for_descriptors,
     .wait_condition = wait_for_condition,
     .random = read_random,
-    .allocate = allocate_zeroed,
+    .allocate = malloc,
     .release = release_memory,
 };
 
@@ -138,7 +134,10 @@ void dblk_wait_condition(pthread_cond_t *condition, pthread_mutex_t *mutex, uint
 
 void *dblk_allocate(size_t size)
 {
-    return current->allocate(size);
+    void *memory = current->allocate(size);
+
+    /* and not calloc(), which in glibc goes past the cache of the thread */
+    return memory != NULL ? memset(memory, 0, size) : NULL;
 }
 
 void dblk_release(void *memory)

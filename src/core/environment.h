@@ -21,7 +21,7 @@ struct dblk_environment {
         pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t until_us);
     /* Unpredictable bytes; 0, or an errno. */
     int (*random)(void *bytes, size_t size);
-    void *(*allocate)(size_t size); /* zeroed; NULL when there is none */
+    void *(*allocate)(size_t size); /* NULL when there is none */
     void (*release)(void *memory);  /* takes NULL */
 };
 
@@ -36,7 +36,7 @@ uint64_t dblk_now_us(void);
 int dblk_wait(struct pollfd *descriptors, nfds_t n_descriptors, uint64_t until_us);
 int dblk_condition_init(pthread_cond_t *condition); /* 0 or an errno */
 void dblk_wait_condition(pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t until_us);
-void *dblk_allocate(size_t size);
+void *dblk_allocate(size_t size); /* zeroed; NULL when there is none */
 void dblk_release(void *memory);
 uint64_t dblk_random_u64(void); /* for jitter; falls back to the clock */
 

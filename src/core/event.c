@@ -113,6 +113,8 @@ static void forget_node(dblock_client *client, struct dblk_event_node *node)
 
 void dblk_event_forget(struct dblock_lock *lock)
 {
+    if (lock->lost.lock == NULL && lock->expiring.lock == NULL && lock->restored.lock == NULL)
+        return; /* nothing was ever told */
     forget_node(lock->client, &lock->lost);
     forget_node(lock->client, &lock->expiring);
     forget_node(lock->client, &lock->restored);

@@ -211,7 +211,7 @@ dblock_status dblock_lock_import(dblock_client *client, const char *text, dblock
     request.subject.name = grant.name;
     request.subject.name_size = strlen(grant.name);
     request.grant = &found;
-    status = dblk_short(client, dblk_hold_look, &request, &result, reterr);
+    status = dblk_short(client, 0, dblk_hold_look, &request, &result, reterr);
     if (status != DBLOCK_OK)
         goto done;
     dblock_id_text(grant.owner, owner_text);

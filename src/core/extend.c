@@ -55,7 +55,7 @@ static dblock_status confirm_row(dblock_lock *lock, struct dblock_error *error)
     dblk_lock_client(lock->client);
     round = lock->extend_round;
     dblk_unlock_client(lock->client);
-    status = dblk_short(lock->client, dblk_hold_look, &request, &result, error);
+    status = dblk_short(lock->client, 0, dblk_hold_look, &request, &result, error);
     if (status != DBLOCK_OK)
         return status;
     if (result.answer.outcome == DBLOCK_ANSWER_YES && strcmp(grant.owner, lock->owner_text) == 0) {
@@ -201,7 +201,7 @@ static dblock_status set_end(dblock_lock *lock, uint64_t ttl_us, struct dblock_e
     dblk_hold_request(&request, lock);
     request.time_us = ttl_us;
     memset(&result, 0, sizeof result);
-    status = dblk_short(client, dblk_hold_extend, &request, &result, error);
+    status = dblk_short(client, 0, dblk_hold_extend, &request, &result, error);
     if (status == DBLOCK_OK && result.answer.outcome == DBLOCK_ANSWER_PINNED) {
         status = dblock_error_set(error, DBLOCK_E_DATABASE, "try again when it has ended",
             "a guarded transaction stands on lock \"%s\"", lock->subject.name);

@@ -154,6 +154,8 @@ dblock_status dblk_keeper_ensure(dblock_client *client, struct dblock_error *ret
     dblock_status status;
     int fault;
 
+    if (atomic_load_explicit(&client->keeper.is_running, memory_order_relaxed))
+        return DBLOCK_OK; /* it runs until the close, which refuses this call by itself */
     dblk_lock_client(client);
     fault = dblk_keeper_start(client);
     dblk_unlock_client(client);

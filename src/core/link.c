@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <string.h>
 
+#include "core/error.h"
 #include "core/session.h"
 #include "core/trace.h"
 #include "strategy/backoff.h"
@@ -71,6 +72,16 @@ int dblk_link_is_quiet(const dblock_client *client, const struct dblk_link *link
     return descriptor.fd < 0 || dblk_wait(&descriptor, 1, 0) <= 0;
 }
 
+enum { JUST_HEARD_US = 250 };
+
+int dblk_link_is_good(
+    const dblock_client *client, const struct dblk_link *link, uint64_t now_us)
+{
+    if (now_us < link->heard_us + JUST_HEARD_US)
+        return client->driver->connection.is_alive(link->connection);
+    return dblk_link_is_quiet(client, link);
+}
+
 void dblk_link_saw_clock(dblock_client *client, struct dblk_link *link, uint64_t sent_us,
     uint64_t seen_us, int64_t database_us)
 {
@@ -78,6 +89,7 @@ void dblk_link_saw_clock(dblock_client *client, struct dblk_link *link, uint64_t
     int64_t step_us = offset_us - link->clock_offset_us;
     int64_t slack_us = (int64_t)(seen_us - sent_us) + 1000000;
 
+    link->heard_us = seen_us;
     if (database_us == 0)
         return;
     if (step_us > slack_us || step_us < -slack_us)
@@ -102,8 +114,8 @@ static void close_stale(dblock_client *client, struct dblk_link *link)
     dblk_link_close(client, link, DBLOCK_CLOSE_ABORT);
 }
 
-dblock_status dblk_link_lend(dblock_client *client, uint64_t deadline_us, int cancel_fd,
-    struct dblk_link **ret_link, struct dblock_error *reterr)
+dblock_status dblk_link_lend(dblock_client *client, uint64_t *now_us, uint64_t deadline_us,
+    int cancel_fd, struct dblk_link **ret_link, struct dblock_error *reterr)
 {
     struct dblk_link *link;
     dblock_status status;
@@ -120,18 +132,19 @@ dblock_status dblk_link_lend(dblock_client *client, uint64_t deadline_us, int ca
             client->idle = link->next;
             link->next = NULL;
             dblk_unlock_client(client);
-            if (dblk_link_is_quiet(client, link)) {
+            if (dblk_link_is_good(client, link, *now_us)) {
                 link->is_reused = 1;
                 *ret_link = link;
                 return DBLOCK_OK;
             }
             close_stale(client, link);
+            *now_us = dblk_now_us();
             dblk_lock_client(client);
             continue;
         }
         if (client->n_short < client->settings.connections_max)
             break;
-        if (dblk_now_us() >= deadline_us) {
+        if (*now_us >= deadline_us) {
             dblk_unlock_client(client);
             status = dblock_error_set(reterr, DBLOCK_E_CONNECTION,
                 "raise connections_max, or let fewer threads call at once",
@@ -140,6 +153,7 @@ dblock_status dblk_link_lend(dblock_client *client, uint64_t deadline_us, int ca
             return status;
         }
         dblk_client_wait(client, deadline_us);
+        *now_us = dblk_now_us();
         if (cancel_fd >= 0) {
             struct pollfd cancel = { cancel_fd, POLLIN, 0 };
 
@@ -153,6 +167,7 @@ dblock_status dblk_link_lend(dblock_client *client, uint64_t deadline_us, int ca
     dblk_unlock_client(client);
     status = dblk_link_open(
         client, DBLOCK_ROLE_SHORT, deadline_us, cancel_fd, ret_link, reterr);
+    *now_us = dblk_now_us();
     if (status != DBLOCK_OK) {
         dblk_lock_client(client);
         --client->n_short;
@@ -198,38 +213,40 @@ static int may_repeat(dblock_status status, int is_reused, const struct dblock_a
         (status == DBLOCK_E_UNCERTAIN && n_tries < 4);
 }
 
-dblock_status dblk_short(dblock_client *client, dblk_short_fn fn, void *context,
+dblock_status dblk_short(dblock_client *client, uint64_t now_us, dblk_short_fn fn, void *context,
     struct dblk_short_result *ret_result, struct dblock_error *reterr)
 {
-    uint64_t begun_us = dblk_now_us();
+    uint64_t begun_us = now_us != 0 ? now_us : dblk_now_us();
     struct dblock_call call = { dblk_later(begun_us, client->settings.io_us), -1 };
     struct dblk_short_result result;
     struct dblock_error error;
     unsigned n_tries = 0;
 
     memset(&result, 0, sizeof result);
+    now_us = begun_us;
     for (;;) {
         struct dblk_link *link = NULL;
         int is_reused = 0;
         dblock_status status;
 
-        memset(&error, 0, sizeof error);
+        dblk_error_clear(&error);
         memset(&result.answer, 0, sizeof result.answer);
-        status = dblk_link_lend(client, call.deadline_us, client->stop_fd, &link, &error);
+        status =
+            dblk_link_lend(client, &now_us, call.deadline_us, client->stop_fd, &link, &error);
         if (status == DBLOCK_OK) {
             is_reused = link->is_reused;
-            result.sent_us = dblk_now_us();
+            result.sent_us = now_us;
             status = fn(client, link, &call, context, &result.answer, &error);
+            now_us = dblk_now_us();
             if (status == DBLOCK_OK)
-                dblk_link_saw_clock(
-                    client, link, result.sent_us, dblk_now_us(), result.answer.now_us);
+                dblk_link_saw_clock(client, link, result.sent_us, now_us, result.answer.now_us);
             dblk_link_return(client, link);
         }
         ++n_tries;
         if (status == DBLOCK_E_UNCERTAIN)
             result.was_uncertain = 1;
-        if (dblk_now_us() >= call.deadline_us ||
-            !may_repeat(status, is_reused, &result.answer, n_tries, dblk_now_us() - begun_us)) {
+        if (now_us >= call.deadline_us ||
+            !may_repeat(status, is_reused, &result.answer, n_tries, now_us - begun_us)) {
             if (status == DBLOCK_OK && result.answer.outcome == DBLOCK_ANSWER_AGAIN) {
                 status = dblock_error_set(&error, DBLOCK_E_DATABASE, "try again",
                     "the database chose this statement as a victim each time");
@@ -249,8 +266,9 @@ dblock_status dblk_short(dblock_client *client, dblk_short_fn fn, void *context,
         if (status == DBLOCK_OK || n_tries > 1) {
             struct pollfd stop = { client->stop_fd, POLLIN, 0 };
 
-            (void)dblk_wait(&stop, 1,
-                dblk_now_us() + dblk_backoff(n_tries, dblk_random_u64(), 500, 20000));
+            (void)dblk_wait(
+                &stop, 1, now_us + dblk_backoff(n_tries, dblk_random_u64(), 500, 20000));
+            now_us = dblk_now_us();
         }
     }
 }

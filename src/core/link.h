@@ -13,6 +13,7 @@ struct dblk_link {
     /* Database clock minus this machine's, a lower bound: at local time L the database's clock
      * shows at least L + offset. (The answer's clock was read before the answer was seen.) */
     int64_t clock_offset_us;
+    uint64_t heard_us; /* when its last answer was seen */
     struct dblk_link *next;
 };
 
@@ -23,14 +24,19 @@ dblock_status dblk_link_open(dblock_client *client, int role, uint64_t deadline_
 void dblk_link_close(dblock_client *client, struct dblk_link *link, int how);
 
 /* A ROLE_SHORT link: an idle one, or a new one; waits while connections_max are lent, until
- * `deadline_us` at the latest. */
-dblock_status dblk_link_lend(dblock_client *client, uint64_t deadline_us, int cancel_fd,
-    struct dblk_link **ret_link, struct dblock_error *reterr);
+ * `deadline_us` at the latest. `*now_us` is read anew if it took time. */
+dblock_status dblk_link_lend(dblock_client *client, uint64_t *now_us, uint64_t deadline_us,
+    int cancel_fd, struct dblk_link **ret_link, struct dblock_error *reterr);
 /* Takes NULL. A dead one is closed. */
 void dblk_link_return(dblock_client *client, struct dblk_link *link);
 
 /* Is an idle link still of use? Without a round trip: its socket has nothing to say. */
 int dblk_link_is_quiet(const dblock_client *client, const struct dblk_link *link);
+/* The same on the way of every acquire and release: one that answered a moment ago is believed
+ * without the system call. If it ended in that moment, the step finds out, as it would if it ended
+ * a moment later. */
+int dblk_link_is_good(
+    const dblock_client *client, const struct dblk_link *link, uint64_t now_us);
 
 /* What an answer tells of the clock. */
 void dblk_link_saw_clock(dblock_client *client, struct dblk_link *link, uint64_t sent_us,
@@ -55,7 +61,8 @@ struct dblk_short_result {
     int was_uncertain; /* an earlier answer was lost: the step may have been done twice */
 };
 
-dblock_status dblk_short(dblock_client *client, dblk_short_fn fn, void *context,
+/* `now_us`: the time, or 0. */
+dblock_status dblk_short(dblock_client *client, uint64_t now_us, dblk_short_fn fn, void *context,
     struct dblk_short_result *ret_result, struct dblock_error *reterr);
 
 #endif

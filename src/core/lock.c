@@ -48,9 +48,9 @@ void dblk_lock_destroy(dblock_lock *lock)
 {
     dblock_client *client = lock->client;
 
-    if (!dblk_is_forked(client)) {
-        dblk_channel_put(client, lock->channel);
+    if ((lock->channel != NULL || lock->session != NULL) && !dblk_is_forked(client)) {
         dblk_lock_client(client);
+        dblk_channel_put_locked(client, lock->channel);
         dblk_session_unref(client, lock->session);
         dblk_unlock_client(client);
     }
@@ -67,11 +67,12 @@ int dblk_lock_register(dblock_lock *lock)
 {
     int fault = dblk_client_new_id(lock->client, lock->owner);
 
-    if (fault == 0 && dblk_registry_reserve(&lock->client->registry) != 0)
-        fault = ENOMEM;
-    if (fault != 0)
+    if (fault == 0)
+        dblock_id_text(lock->owner, lock->owner_text);
+    if (fault != 0 || lock->session == NULL) /* only rows of a session are read back */
         return fault;
-    dblock_id_text(lock->owner, lock->owner_text);
+    if (dblk_registry_reserve(&lock->client->registry) != 0)
+        return ENOMEM;
     dblk_registry_add(&lock->client->registry, lock);
     lock->is_registered = 1;
     return 0;

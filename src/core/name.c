@@ -10,12 +10,10 @@
 static size_t measure_character(const unsigned char *text)
 {
     unsigned char lead = text[0];
-    size_t length = lead < 0x80 ? 1 : lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+    size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
     unsigned long code = lead;
     size_t i;
 
-    if (lead < 0x80)
-        return 1;
     if (lead < 0xC2 || lead > 0xF4)
         return 0;
     code = lead & (0xFFu >> (length + 1));
@@ -38,7 +36,7 @@ enum dblk_text_fault dblk_text_check(const char *text, size_t max)
     if (*next == 0)
         return DBLK_TEXT_EMPTY;
     while (next[length] != 0) {
-        size_t step = measure_character(next + length);
+        size_t step = next[length] < 0x80 ? 1 : measure_character(next + length);
 
         if (step == 0)
             return DBLK_TEXT_INVALID;

@@ -55,9 +55,11 @@ uint64_t dblk_ttl_class(uint64_t ttl_us)
     uint64_t class_us = ttl_us;
     size_t i;
 
-    for (i = 0; i < sizeof seconds / sizeof seconds[0]; ++i)
-        if (seconds[i] * UINT64_C(1000000) <= ttl_us)
-            class_us = seconds[i] * UINT64_C(1000000);
+    for (i = 0; i < sizeof seconds / sizeof seconds[0]; ++i) {
+        if (seconds[i] * UINT64_C(1000000) > ttl_us)
+            break;
+        class_us = seconds[i] * UINT64_C(1000000);
+    }
     return class_us;
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/channel.h"
 #include "core/driver_steps.h"
+#include "core/error.h"
 #include "core/heartbeat.h"
 #include "core/link.h"
 #include "core/session.h"
@@ -34,17 +35,18 @@ static void set_answered(const struct dblock_answer *answer, struct dblk_event *
     event->remaining_us = answer->remaining_us;
 }
 
-static void ensure_session(struct dblk_attempt *attempt, struct dblk_event *event)
+static void ensure_session(
+    struct dblk_attempt *attempt, uint64_t now_us, struct dblk_event *event)
 {
     dblock_lock *lock = attempt->lock;
     struct dblk_session *session = NULL;
     dblock_status status;
 
-    if (lock->session != NULL && dblk_now_us() < atomic_load(&lock->session->deadline_us)) {
+    if (lock->session != NULL && now_us < atomic_load(&lock->session->deadline_us)) {
         event->outcome = DBLOCK_ANSWER_YES;
         return;
     }
-    status = dblk_session_get(attempt->client, atomic_load(&lock->ttl_us),
+    status = dblk_session_get(attempt->client, now_us, atomic_load(&lock->ttl_us),
         dblk_waiter_short_fd(&attempt->waiter), &session, &attempt->error);
     if (status != DBLOCK_OK) {
         set_failed(attempt, status, 0, event);
@@ -103,7 +105,8 @@ static void lose_session(struct dblk_attempt *attempt)
     dblk_unlock_client(attempt->client);
 }
 
-static void take_recorded(struct dblk_attempt *attempt, struct dblk_event *event)
+static void take_recorded(
+    struct dblk_attempt *attempt, uint64_t now_us, struct dblk_event *event)
 {
     dblock_client *client = attempt->client;
     dblock_lock *lock = attempt->lock;
@@ -112,7 +115,6 @@ static void take_recorded(struct dblk_attempt *attempt, struct dblk_event *event
     struct dblock_answer answer;
     struct dblock_take take;
     struct dblk_link *link = NULL;
-    uint64_t seen_us;
     int is_reused;
     dblock_status status;
 
@@ -121,30 +123,30 @@ static void take_recorded(struct dblk_attempt *attempt, struct dblk_event *event
         return;
     }
     call.cancel_fd = dblk_waiter_short_fd(&attempt->waiter);
-    call.deadline_us = dblk_later(dblk_now_us(), client->settings.io_us);
-    status = dblk_link_lend(client, call.deadline_us, call.cancel_fd, &link, &attempt->error);
+    call.deadline_us = dblk_later(now_us, client->settings.io_us);
+    status =
+        dblk_link_lend(client, &now_us, call.deadline_us, call.cancel_fd, &link, &attempt->error);
     if (status != DBLOCK_OK) {
         set_failed(attempt, status, 0, event);
         return;
     }
     is_reused = link->is_reused;
     memset(&answer, 0, sizeof answer);
-    attempt->sent_us = dblk_now_us();
+    attempt->sent_us = now_us;
     call.deadline_us = dblk_later(attempt->sent_us, attempt->machine.terms.io_us);
     attempt->not_after_us = dblk_link_database_us(link, call.deadline_us);
     fill_take(attempt, 0, &take);
-    status =
-        dblk_hold_steps(client, lock->strategy->id)->take(link->connection, &call, &take, holder, &answer, &attempt->error);
-    seen_us = dblk_now_us();
+    status = dblk_hold_steps(client, lock->strategy->id)
+                 ->take(link->connection, &call, &take, holder, &answer, &attempt->error);
+    event->now_us = dblk_now_us();
     if (status == DBLOCK_OK)
-        dblk_link_saw_clock(client, link, attempt->sent_us, seen_us, answer.now_us);
+        dblk_link_saw_clock(client, link, attempt->sent_us, event->now_us, answer.now_us);
     dblk_link_return(client, link);
     if (status != DBLOCK_OK) {
         set_failed(attempt, status, is_reused, event);
         return;
     }
     set_answered(&answer, event);
-    event->now_us = seen_us;
     if (answer.outcome == DBLOCK_ANSWER_SESSION)
         lose_session(attempt);
     if (answer.outcome == DBLOCK_ANSWER_YES) {
@@ -154,30 +156,28 @@ static void take_recorded(struct dblk_attempt *attempt, struct dblk_event *event
     }
 }
 
-static void look(struct dblk_attempt *attempt, struct dblk_event *event)
+static void look(struct dblk_attempt *attempt, uint64_t now_us, struct dblk_event *event)
 {
     dblock_client *client = attempt->client;
     dblock_lock *lock = attempt->lock;
     struct dblock_grant grant = DBLOCK_GRANT_INIT;
     /* not far beyond the time in which it is of use */
-    struct dblock_call call = { dblk_sooner(dblk_later(dblk_now_us(), attempt->machine.terms.io_us),
+    struct dblock_call call = { dblk_sooner(dblk_later(now_us, attempt->machine.terms.io_us),
                                     dblk_later(attempt->machine.settle_us, 10000)),
         dblk_waiter_short_fd(&attempt->waiter) };
     struct dblock_answer answer;
     struct dblock_error error; /* a look that fails does not hide why it was needed */
     struct dblk_link *link = NULL;
-    uint64_t sent_us;
     dblock_status status;
 
     memset(&answer, 0, sizeof answer);
-    memset(&error, 0, sizeof error);
-    status = dblk_link_lend(client, call.deadline_us, call.cancel_fd, &link, &error);
+    dblk_error_clear(&error);
+    status = dblk_link_lend(client, &now_us, call.deadline_us, call.cancel_fd, &link, &error);
     if (status == DBLOCK_OK) {
-        sent_us = dblk_now_us();
         status = dblk_hold_steps(client, lock->strategy->id)->look(
             link->connection, &call, &lock->subject, &grant, &answer, &error);
         if (status == DBLOCK_OK)
-            dblk_link_saw_clock(client, link, sent_us, dblk_now_us(), answer.now_us);
+            dblk_link_saw_clock(client, link, now_us, dblk_now_us(), answer.now_us);
         dblk_link_return(client, link);
     }
     if (status != DBLOCK_OK) {
@@ -202,21 +202,23 @@ static void look(struct dblk_attempt *attempt, struct dblk_event *event)
         lock->token, attempt->sent_us);
 }
 
-static void give_back(struct dblk_attempt *attempt, struct dblk_event *event)
+static void give_back(struct dblk_attempt *attempt, uint64_t now_us, struct dblk_event *event)
 {
     dblock_client *client = attempt->client;
     dblock_lock *lock = attempt->lock;
-    struct dblock_call call = { dblk_later(dblk_now_us(), client->settings.io_us), -1 };
+    struct dblock_call call = { dblk_later(now_us, client->settings.io_us), -1 };
     struct dblock_answer answer;
     struct dblk_link *link = NULL;
     dblock_status status;
 
     memset(&answer, 0, sizeof answer);
     lock->token = 0;
-    status = dblk_link_lend(client, call.deadline_us, client->stop_fd, &link, &attempt->error);
+    status = dblk_link_lend(
+        client, &now_us, call.deadline_us, client->stop_fd, &link, &attempt->error);
     if (status == DBLOCK_OK) {
-        status = dblk_hold_steps(client, lock->strategy->id)->drop(link->connection, &call, &lock->subject, lock->owner, 0,
-            &answer, &attempt->error);
+        status = dblk_hold_steps(client, lock->strategy->id)
+                     ->drop(link->connection, &call, &lock->subject, lock->owner, 0, &answer,
+                         &attempt->error);
         dblk_link_return(client, link);
     }
     if (status != DBLOCK_OK)
@@ -225,10 +227,10 @@ static void give_back(struct dblk_attempt *attempt, struct dblk_event *event)
         set_answered(&answer, event);
 }
 
-static void seed(struct dblk_attempt *attempt, struct dblk_event *event)
+static void seed(struct dblk_attempt *attempt, uint64_t now_us, struct dblk_event *event)
 {
     dblock_client *client = attempt->client;
-    struct dblock_call call = { dblk_later(dblk_now_us(), client->settings.io_us),
+    struct dblock_call call = { dblk_later(now_us, client->settings.io_us),
         dblk_waiter_short_fd(&attempt->waiter) };
     struct dblock_answer answer;
     struct dblk_link *link = NULL;
@@ -236,7 +238,8 @@ static void seed(struct dblk_attempt *attempt, struct dblk_event *event)
     dblock_status status;
 
     memset(&answer, 0, sizeof answer);
-    status = dblk_link_lend(client, call.deadline_us, call.cancel_fd, &link, &attempt->error);
+    status =
+        dblk_link_lend(client, &now_us, call.deadline_us, call.cancel_fd, &link, &attempt->error);
     if (status == DBLOCK_OK) {
         is_reused = link->is_reused;
         status = client->driver->row.seed(
@@ -252,22 +255,22 @@ static void seed(struct dblk_attempt *attempt, struct dblk_event *event)
 /* A grant that came after a long wait, or was seen late, says little: the server may have ended
  * the connection again since (an idle limit, while this process stood still). So it is asked. */
 static dblock_status prove_late(
-    struct dblk_attempt *attempt, struct dblock_connection *connection, uint64_t *ret_proved_us)
+    struct dblk_attempt *attempt, struct dblock_connection *connection, uint64_t *now_us)
 {
     dblock_client *client = attempt->client;
     struct dblock_call call;
     struct dblock_answer answer;
-    uint64_t now_us = dblk_now_us();
     dblock_status status;
 
-    if (now_us - attempt->sent_us <= client->settings.ttl_us / 8)
+    if (*now_us - attempt->sent_us <= client->settings.ttl_us / 8)
         return DBLOCK_OK;
     memset(&answer, 0, sizeof answer);
-    call.deadline_us = dblk_later(now_us, client->settings.io_us);
+    call.deadline_us = dblk_later(*now_us, client->settings.io_us);
     call.cancel_fd = -1;
-    *ret_proved_us = now_us;
+    attempt->sent_us = *now_us; /* of the request that the grant is believed by */
     status = dblk_connection_steps(client, attempt->lock->strategy->id)->prove(
         connection, &call, &attempt->lock->subject, &answer, &attempt->error);
+    *now_us = dblk_now_us();
     if (status == DBLOCK_OK && answer.outcome != DBLOCK_ANSWER_YES)
         status = dblock_error_set(&attempt->error, DBLOCK_E_CONNECTION, NULL,
             "lock \"%s\" was granted and lost again", attempt->lock->subject.name);
@@ -275,7 +278,7 @@ static dblock_status prove_late(
 }
 
 static void take_in_connection(
-    struct dblk_attempt *attempt, uint64_t wait_us, struct dblk_event *event)
+    struct dblk_attempt *attempt, uint64_t now_us, uint64_t wait_us, struct dblk_event *event)
 {
     dblock_client *client = attempt->client;
     dblock_lock *lock = attempt->lock;
@@ -285,7 +288,6 @@ static void take_in_connection(
     struct dblock_call call;
     struct dblock_answer answer;
     struct dblock_take take;
-    uint64_t proved_us;
     int is_reused;
     dblock_status status;
 
@@ -295,8 +297,8 @@ static void take_in_connection(
         set_failed(attempt, attempt->error.status, 0, event);
         return;
     }
-    status = dblk_channel_get(client, lock->strategy->id, wait_us > 0, call.cancel_fd, &channel,
-        &attempt->error);
+    status = dblk_channel_get(client, lock->strategy->id, wait_us > 0, &now_us, call.cancel_fd,
+        &channel, &attempt->error);
     if (status != DBLOCK_OK) {
         set_failed(attempt, status, 0, event);
         return;
@@ -304,7 +306,7 @@ static void take_in_connection(
     memset(&answer, 0, sizeof answer);
     connection = dblk_channel_use(channel);
     is_reused = channel->link == NULL || channel->link->is_reused;
-    attempt->sent_us = dblk_now_us();
+    attempt->sent_us = now_us;
     call.deadline_us =
         dblk_later(dblk_later(attempt->sent_us, wait_us), client->settings.io_us);
     attempt->not_after_us = INT64_MAX; /* it lives in the connection: nothing comes later */
@@ -314,17 +316,16 @@ static void take_in_connection(
               &attempt->error, DBLOCK_E_CONNECTION, NULL, "the connection was lost meanwhile")
         : dblk_connection_steps(client, attempt->lock->strategy->id)->take(
               connection, &call, &take, holder, &answer, &attempt->error);
-    proved_us = attempt->sent_us;
-    if (status == DBLOCK_OK && answer.outcome == DBLOCK_ANSWER_YES)
-        status = prove_late(attempt, connection, &proved_us);
-    if (channel->link != NULL)
-        channel->link->is_reused = 1; /* the next use may find it stale */
-    dblk_channel_unuse(channel);
     event->now_us = dblk_now_us();
+    if (status == DBLOCK_OK && answer.outcome == DBLOCK_ANSWER_YES)
+        status = prove_late(attempt, connection, &event->now_us);
+    if (channel->link != NULL) {
+        channel->link->is_reused = 1; /* the next use may find it stale */
+        if (status == DBLOCK_OK)
+            channel->link->heard_us = event->now_us;
+    }
+    dblk_channel_unuse(channel);
     if (status == DBLOCK_OK && answer.outcome == DBLOCK_ANSWER_YES) {
-        dblk_lock_client(client);
-        dblk_channel_proved(client, channel, proved_us);
-        dblk_unlock_client(client);
         lock->channel = channel;
         lock->taken_us = attempt->sent_us;
         set_answered(&answer, event);
@@ -340,22 +341,22 @@ static void take_in_connection(
 void dblk_perform(
     struct dblk_attempt *attempt, const struct dblk_step *step, struct dblk_event *ret_event)
 {
-    uint64_t begun_us = dblk_now_us();
+    uint64_t begun_us = ret_event->now_us;
 
     memset(ret_event, 0, sizeof *ret_event);
     ret_event->kind = DBLK_EVENT_ANSWERED;
     switch (step->kind) {
     case DBLK_STEP_SESSION:
-        ensure_session(attempt, ret_event);
+        ensure_session(attempt, begun_us, ret_event);
         break;
     case DBLK_STEP_SEED:
-        seed(attempt, ret_event);
+        seed(attempt, begun_us, ret_event);
         break;
     case DBLK_STEP_TAKE:
         if (attempt->lock->strategy->lives_in_connection)
-            take_in_connection(attempt, step->wait_us, ret_event);
+            take_in_connection(attempt, begun_us, step->wait_us, ret_event);
         else
-            take_recorded(attempt, ret_event);
+            take_recorded(attempt, begun_us, ret_event);
         dblk_trace(attempt->client, DBLOCK_TRACE_ATTEMPT,
             ret_event->kind == DBLK_EVENT_FAILED ? ret_event->status
                 : ret_event->kind == DBLK_EVENT_ANSWERED &&
@@ -367,10 +368,10 @@ void dblk_perform(
             attempt->lock->token, begun_us);
         break;
     case DBLK_STEP_LOOK:
-        look(attempt, ret_event);
+        look(attempt, begun_us, ret_event);
         break;
     case DBLK_STEP_GIVE_BACK:
-        give_back(attempt, ret_event);
+        give_back(attempt, begun_us, ret_event);
         break;
     case DBLK_STEP_PAUSE:
         ret_event->kind =

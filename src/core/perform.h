@@ -19,7 +19,7 @@ struct dblk_attempt {
     uint64_t sent_us;            /* of the last take */
 };
 
-/* The step must not be END. */
+/* The step must not be END. `*ret_event` is the last event: its time is the time now. */
 void dblk_perform(
     struct dblk_attempt *attempt, const struct dblk_step *step, struct dblk_event *ret_event);
 

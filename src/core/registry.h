@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* registry.h - the lock objects of a client by owner id, and lists of them.
  *
- * An object is in the registry from before its owner id is first sent until it
+ * An object of a heartbeat grant is in the registry from before its owner id is first sent until it
  * is certain that the database no longer names that id. So a row of our session
  * whose owner is not here belongs to nobody, and may be given back (the sweep).
  * All of it is guarded by the client's mutex. */

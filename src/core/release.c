@@ -5,6 +5,7 @@
 
 #include "core/channel.h"
 #include "core/driver_steps.h"
+#include "core/error.h"
 #include "core/hold.h"
 #include "core/keeper.h"
 #include "core/session.h"
@@ -12,7 +13,7 @@
 
 /* A lease or insert row. A lost answer is asked for again: a drop compares the owner, so "not in
  * force" after an uncertain one is most likely its own work. */
-static dblock_status release_row(dblock_client *client, dblock_lock *lock,
+static dblock_status release_row(dblock_client *client, dblock_lock *lock, uint64_t now_us,
     struct dblock_error *error)
 {
     struct dblk_hold_request request;
@@ -20,8 +21,8 @@ static dblock_status release_row(dblock_client *client, dblock_lock *lock,
     dblock_status status;
 
     dblk_hold_request(&request, lock);
-    request.time_us = dblk_lock_keep_us(lock, dblk_now_us());
-    status = dblk_short(client, dblk_hold_drop, &request, &result, error);
+    request.time_us = dblk_lock_keep_us(lock, now_us);
+    status = dblk_short(client, now_us, dblk_hold_drop, &request, &result, error);
     if (status != DBLOCK_OK)
         return status;
     switch (result.answer.outcome) {
@@ -35,7 +36,7 @@ static dblock_status release_row(dblock_client *client, dblock_lock *lock,
 }
 
 static dblock_status release_connection(
-    dblock_client *client, dblock_lock *lock, struct dblock_error *error)
+    dblock_client *client, dblock_lock *lock, uint64_t now_us, struct dblock_error *error)
 {
     struct dblk_channel *channel = lock->channel;
     const struct dblock_driver_session_lock *locks =
@@ -48,12 +49,12 @@ static dblock_status release_connection(
 
     memset(&answer, 0, sizeof answer);
     connection = dblk_channel_use(channel);
-    call.deadline_us = dblk_later(dblk_now_us(), client->settings.io_us);
+    call.deadline_us = dblk_later(now_us, client->settings.io_us);
     call.cancel_fd = -1;
     status = DBLOCK_OK;
     /* The server has said something unasked, most likely that it has ended the connection: sent
      * now, the release would be one of those whose answer never comes. */
-    if (connection != NULL && !dblk_link_is_quiet(client, channel->link)) {
+    if (connection != NULL && !dblk_link_is_good(client, channel->link, now_us)) {
         status = locks->prove(connection, &call, &lock->subject, &answer, error);
         if (status != DBLOCK_OK || answer.outcome != DBLOCK_ANSWER_YES)
             connection = NULL;
@@ -75,7 +76,7 @@ static dblock_status release_connection(
 }
 
 /* HELD -> RELEASING, or what this call answers instead. */
-static dblock_status begin_release(dblock_lock *lock)
+static dblock_status begin_release(dblock_lock *lock, uint64_t now_us)
 {
     dblock_client *client = lock->client;
     dblock_status status = DBLOCK_OK;
@@ -86,7 +87,7 @@ static dblock_status begin_release(dblock_lock *lock)
         dblk_lock_unhold(lock, DBLK_LOCK_RELEASING);
         dblk_event_forget(lock);
         ++client->stats.releases;
-        client->stats.hold_us += dblk_until(lock->granted_us, dblk_now_us());
+        client->stats.hold_us += dblk_until(lock->granted_us, now_us);
         break;
     case DBLK_LOCK_LOST:
         atomic_store(&lock->state, DBLK_LOCK_RELEASED);
@@ -122,8 +123,8 @@ static void end_release(dblock_lock *lock, dblock_status status)
         dblk_session_unref(client, lock->session);
         lock->session = NULL;
     }
+    dblk_channel_put_locked(client, channel);
     dblk_unlock_client(client);
-    dblk_channel_put(client, channel);
 }
 
 dblock_status dblock_release(dblock_lock *lock, struct dblock_error *reterr)
@@ -138,13 +139,12 @@ dblock_status dblock_release(dblock_lock *lock, struct dblock_error *reterr)
     if (status != DBLOCK_OK)
         goto done;
     client = lock->client;
-    begun_us = client->settings.on_trace != NULL ? dblk_now_us() : 0;
-    status = begin_release(lock);
+    begun_us = dblk_now_us();
+    status = begin_release(lock, begun_us);
     if (status == DBLOCK_OK) {
-        error.status = DBLOCK_OK;
-        error.message[0] = error.hint[0] = 0;
-        status = lock->channel != NULL ? release_connection(client, lock, &error)
-                                       : release_row(client, lock, &error);
+        dblk_error_clear(&error);
+        status = lock->channel != NULL ? release_connection(client, lock, begun_us, &error)
+                                       : release_row(client, lock, begun_us, &error);
         end_release(lock, status);
         dblk_trace(client, DBLOCK_TRACE_RELEASE, status, lock->subject.name,
             status < 0 ? error.message : NULL, lock->token, begun_us);

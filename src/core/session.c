@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "core/error.h"
 #include "core/keeper.h"
 #include "core/link.h"
 #include "core/lock.h"
@@ -24,7 +25,8 @@ static struct dblk_session *find_usable(dblock_client *client, uint64_t ttl_us, 
 static dblock_status begin_step(dblock_client *client, struct dblk_session *session, int cancel_fd,
     uint64_t *ret_sent_us, struct dblock_error *error)
 {
-    struct dblock_call call = { dblk_later(dblk_now_us(), client->settings.io_us), cancel_fd };
+    uint64_t now_us = dblk_now_us();
+    struct dblock_call call = { dblk_later(now_us, client->settings.io_us), cancel_fd };
     struct dblock_answer answer;
     unsigned n_tries;
     dblock_status status = DBLOCK_E_CONNECTION;
@@ -35,15 +37,16 @@ static dblock_status begin_step(dblock_client *client, struct dblk_session *sess
 
         memset(&answer, 0, sizeof answer);
         memset(error, 0, sizeof *error);
-        status = dblk_link_lend(client, call.deadline_us, cancel_fd, &link, error);
+        status = dblk_link_lend(client, &now_us, call.deadline_us, cancel_fd, &link, error);
         if (status != DBLOCK_OK)
             return status;
         is_reused = link->is_reused;
-        *ret_sent_us = dblk_now_us();
+        *ret_sent_us = now_us;
         status = client->driver->session.begin(
             link->connection, &call, session->id, session->ttl_us, &answer, error);
+        now_us = dblk_now_us();
         if (status == DBLOCK_OK)
-            dblk_link_saw_clock(client, link, *ret_sent_us, dblk_now_us(), answer.now_us);
+            dblk_link_saw_clock(client, link, *ret_sent_us, now_us, answer.now_us);
         dblk_link_return(client, link);
         if (status != DBLOCK_E_CONNECTION || !is_reused)
             break;
@@ -91,19 +94,17 @@ static dblock_status begin_new(dblock_client *client, uint64_t ttl_us, int cance
     return status;
 }
 
-dblock_status dblk_session_get(dblock_client *client, uint64_t ttl_us, int cancel_fd,
-    struct dblk_session **ret_session, struct dblock_error *reterr)
+dblock_status dblk_session_get(dblock_client *client, uint64_t now_us, uint64_t ttl_us,
+    int cancel_fd, struct dblk_session **ret_session, struct dblock_error *reterr)
 {
-    uint64_t deadline_us = dblk_later(dblk_now_us(), client->settings.io_us);
+    uint64_t deadline_us = dblk_later(now_us, client->settings.io_us);
     struct dblk_session *session;
     struct dblock_error error;
     dblock_status status = DBLOCK_OK;
 
-    memset(&error, 0, sizeof error);
+    dblk_error_clear(&error);
     dblk_lock_client(client);
     for (;;) {
-        uint64_t now_us = dblk_now_us();
-
         session = find_usable(client, ttl_us, now_us);
         if (session == NULL) {
             status = begin_new(client, ttl_us, cancel_fd, &session, &error);
@@ -124,6 +125,7 @@ dblock_status dblk_session_get(dblock_client *client, uint64_t ttl_us, int cance
             break;
         }
         dblk_client_wait(client, deadline_us);
+        now_us = dblk_now_us();
     }
     dblk_unlock_client(client);
     if (status == DBLOCK_OK)

@@ -34,7 +34,7 @@ struct dblk_session {
 
 /* A session of that class with time left, begun if need be; a reference. Failures of the beginning
  * are E_CONNECTION and the like, never UNCERTAIN: a row nobody uses is no harm. */
-dblock_status dblk_session_get(dblock_client *client, uint64_t ttl_us, int cancel_fd,
+dblock_status dblk_session_get(dblock_client *client, uint64_t now_us, uint64_t ttl_us, int cancel_fd,
     struct dblk_session **ret_session, struct dblock_error *reterr);
 
 /* The client's mutex held: */
