@@ -103,6 +103,8 @@ struct dblock_take {
     int64_t not_after_us;         /* database clock: a take that would be granted later is not made */
     uint64_t wait_us;             /* row, advisory: stand in the server's queue so long; 0 no */
     const char *label;            /* never NULL, at most DBLOCK_LABEL_MAX bytes */
+    int heeds_line;               /* lease, insert: BUSY also if somebody is first in the line of that
+                                   * name, although nobody holds it (then remaining_us is 0) */
 };
 
 /* What a connection is for. Autocommit and READ COMMITTED unless said. */
@@ -111,7 +113,8 @@ enum {
     DBLOCK_ROLE_KEEPER = 2,  /* heartbeats; may go another way (keeper_url) */
     DBLOCK_ROLE_CONTROL = 3, /* tokens of row locks, settling: never lent out for anything else */
     DBLOCK_ROLE_ROW = 4,     /* one row lock at a time, held by its open transaction */
-    DBLOCK_ROLE_ADVISORY = 5 /* advisory locks: many that a try gave, or one that was waited for */
+    DBLOCK_ROLE_ADVISORY = 5, /* advisory locks: many that a try gave, or one that was waited for */
+    DBLOCK_ROLE_LINE = 6      /* a place in one line at a time (struct dblock_driver_line) */
 };
 
 enum { /* how to close */
@@ -208,6 +211,44 @@ struct dblock_driver_hold {
         struct dblock_answer *answer, struct dblock_error *reterr);
 };
 
+/* Waiting for lease and insert without asking again and again: a line for each (strategy, name),
+ * whose first waiter is woken when the name may have become free, while the others cost nothing.
+ * A line carries order and wake-ups only. Exclusion never depends on it: whoever takes, takes by
+ * hold.take, also the first, over a connection of ROLE_SHORT. A wake-up may be lost or come for
+ * nothing; the library bounds each rest by the end of the grant that is in the way.
+ *
+ * Who wakes: hold.drop and observe.end, if somebody is first in line (else they cost nothing more).
+ * A driver whose wake-up belongs to the connection that took the grant says so by
+ * `drops_where_taken`; the library then gives the drop to that connection if it can, and if it
+ * cannot the wake-up may be late.
+ *
+ * A first waiter that died, was stopped or cut off must not keep a free name from the others for
+ * longer than two seconds or so: `stand` of the next then answers YES or AGAIN. */
+struct dblock_driver_line {
+    /* Stands in line, on a connection of ROLE_LINE that has no place, for wait_us at most.
+     * `is_fair`: strictly in order of arrival, if that costs more. YES: is the first. AGAIN: not
+     * the first, but the name has been free for about a second with somebody else before: may
+     * take past him (has left the line). BUSY: wait_us is over (has left). NO: nothing can wake
+     * here (a pooler, no rights); nothing was left behind, and it will be so the next time.
+     * Heeds cancel_fd (has left the line, or the connection is dead). No snapshot is held for
+     * longer than 0.9 s, and no line is written into the server's log. NULL in a driver without
+     * lines. */
+    dblock_status (*stand)(struct dblock_connection *connection, const struct dblock_call *call,
+        int strategy, const struct dblock_subject *subject, uint64_t wait_us, int is_fair,
+        struct dblock_answer *answer, struct dblock_error *reterr);
+    /* The first only: rests until somebody wakes or call->deadline_us comes; a wake-up since
+     * `stand` or the last `rest` returned counts, so the order is take, rest, take, rest ...
+     * `owner`: of the grant that the last take met, as text, "" not known. YES: woken. NO: the time
+     * is over. AGAIN: the place is lost (the connection lives). Heeds cancel_fd. */
+    dblock_status (*rest)(struct dblock_connection *connection, const struct dblock_call *call,
+        const char *owner, struct dblock_answer *answer, struct dblock_error *reterr);
+    /* Leaves the line: the next becomes the first. Sent, and the answer is left for the next use
+     * of the connection: it is on the way of every grant that was waited for. A connection that
+     * cannot do so is dead afterwards. */
+    void (*leave)(struct dblock_connection *connection);
+    int drops_where_taken;
+};
+
 /* Row and advisory: grants that live in a connection of their role. */
 struct dblock_driver_session_lock {
     /* row only: makes the row of that name, in autocommit, waiting for nobody. YES. */
@@ -282,6 +323,7 @@ struct dblock_driver {
     struct dblock_driver_session session;
     struct dblock_driver_hold lease;
     struct dblock_driver_hold insert;
+    struct dblock_driver_line line;
     struct dblock_driver_session_lock row;
     struct dblock_driver_session_lock advisory;
     struct dblock_driver_observe observe;
