@@ -75,6 +75,7 @@ static dblock_status list_all(dblock_client *client, const struct dblock_filter 
     uint64_t left = filter->limit != 0 ? filter->limit : UINT64_MAX;
     int32_t strategy;
     int is_stopped = 0;
+    int is_read = 0;
     dblock_status status = DBLOCK_OK;
 
     memset(&request, 0, sizeof request);
@@ -91,8 +92,11 @@ static dblock_status list_all(dblock_client *client, const struct dblock_filter 
         request.page.name = filter->name;
         request.page.prefix = filter->prefix;
         status = list_strategy(client, &request, &left, fn, context, &is_stopped, error);
-        /* asked for all of them: one that this database cannot do is simply not there */
-        if (status == DBLOCK_E_UNSUPPORTED && filter->strategy == 0)
+        is_read = is_read || status == DBLOCK_OK;
+        /* asked for all of them: one that this database cannot do is simply not there; if it can do
+         * none, it is the database that is of no use, and "nobody" would be a lie */
+        if (status == DBLOCK_E_UNSUPPORTED && filter->strategy == 0 &&
+            (is_read || strategy < DBLOCK_ADVISORY))
             status = DBLOCK_OK;
     }
     dblk_release(request.grants);
