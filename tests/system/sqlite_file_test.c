@@ -97,7 +97,7 @@ static dblock_status open_url(const char *url, int is_installing)
 /* A URL of something in the fixture's folder. */
 static const char *url_of(const char *name)
 {
-    static char url[400];
+    static char url[800];
 
     (void)snprintf(url, sizeof url, "sqlite:%s/%s", fixture.folder, name);
     return url;
@@ -112,8 +112,27 @@ static void a_missing_file__is_not_made_by_opening(void **state)
     assert_null(sqlite_fixture_connect(&fixture, DBLOCK_ROLE_ROW));
     assert_int_equal(fixture.status, DBLOCK_E_SCHEMA);
     assert_int_not_equal(access(fixture.path, F_OK), 0);
-    assert_int_equal(open_url(url_of("no/such/lock.db"), 1), DBLOCK_E_SYSTEM);
-    assert_non_null(strstr(fixture.error.message, "no such folder"));
+}
+
+/* One cause, one answer, whether the file is to be made or only to be opened. */
+static void a_wrong_path__is_the_same_to_all(void **state)
+{
+    char long_name[300];
+    int is_install;
+
+    (void)state;
+    memset(long_name, 'x', sizeof long_name);
+    long_name[sizeof long_name - 1] = 0;
+    assert_int_equal(symlink("loop", url_of("loop") + strlen("sqlite:")), 0);
+    for (is_install = 0; is_install < 2; ++is_install) {
+        assert_int_equal(open_url(url_of("no/such/lock.db"), is_install), DBLOCK_E_SCHEMA);
+        assert_non_null(strstr(fixture.error.message, "no such folder"));
+        assert_non_null(strstr(fixture.error.hint, "make its folder"));
+        assert_int_equal(open_url(url_of("lock.db/lock.db"), is_install), DBLOCK_E_SCHEMA);
+        assert_int_equal(open_url(url_of("loop"), is_install), DBLOCK_E_SCHEMA);
+        assert_int_equal(open_url(url_of(long_name), is_install), DBLOCK_E_SCHEMA);
+        assert_int_equal(open_url(url_of("."), is_install), DBLOCK_E_SCHEMA);
+    }
 }
 
 static void a_folder_or_another_file__is_refused(void **state)
@@ -122,7 +141,7 @@ static void a_folder_or_another_file__is_refused(void **state)
 
     (void)state;
     assert_int_equal(open_url(url_of("../"), 0), DBLOCK_E_ARGUMENT);
-    assert_int_equal(open_url(url_of("."), 0), DBLOCK_E_DATABASE);
+    assert_int_equal(open_url(url_of("."), 0), DBLOCK_E_SCHEMA);
     assert_non_null(strstr(fixture.error.message, "folder"));
     stream = fopen(fixture.path, "w");
     assert_non_null(stream);
@@ -356,6 +375,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST_WITHOUT_FILE(urls__are_checked),
         TEST_WITHOUT_FILE(a_missing_file__is_not_made_by_opening),
+        TEST(a_wrong_path__is_the_same_to_all),
         TEST_WITHOUT_FILE(a_folder_or_another_file__is_refused),
         TEST_WITHOUT_FILE(a_file_without_tables__says_what_to_do),
         TEST_WITHOUT_FILE(install__turns_the_log_on_in_a_new_file_only),

@@ -117,7 +117,7 @@ static dblock_status resolve_path(
     connection->path = realpath(path, NULL);
     if (connection->path != NULL)
         return DBLOCK_OK;
-    if (errno != ENOENT || !may_create)
+    if (errno != ENOENT)
         return sqlite_system_error(errno, "open", path, reterr);
     folder = malloc(folder_size + 2);
     if (folder == NULL)
@@ -126,13 +126,14 @@ static dblock_status resolve_path(
     folder[folder_size > 0 ? folder_size : 1] = 0;
     connection->path = realpath(folder, NULL);
     free(folder);
-    if (connection->path == NULL) {
-        (void)sqlite_system_error(errno, "create", path, reterr);
-        if (errno == ENOENT)
-            return dblock_error_set(reterr, DBLOCK_E_SYSTEM, "make its folder first",
-                "cannot create %s: there is no such folder", path);
-        return reterr->status;
-    }
+    if (connection->path == NULL && errno == ENOENT)
+        return dblock_error_set(reterr, DBLOCK_E_SCHEMA,
+            "make its folder first, then " SQLITE_HINT_INIT,
+            "cannot open %s: there is no such folder", path);
+    if (connection->path == NULL)
+        return sqlite_system_error(errno, "open", path, reterr);
+    if (!may_create)
+        return sqlite_system_error(ENOENT, "open", path, reterr);
     folder = connection->path;
     connection->path = sqlite_join(folder, strcmp(folder, "/") == 0 ? slash + 1 : slash);
     free(folder);
@@ -168,7 +169,7 @@ static dblock_status check_file(struct dblock_connection *connection, struct dbl
         return DBLOCK_OK; /* to be made: resolve_path has let only install come here */
     }
     if (!S_ISREG(connection->identity.st_mode))
-        return dblock_error_set(reterr, DBLOCK_E_DATABASE, "name a file",
+        return dblock_error_set(reterr, DBLOCK_E_SCHEMA, "name a file",
             "cannot open %s: it is %s", path,
             S_ISDIR(connection->identity.st_mode) ? "a folder" : "not a plain file");
     if (connection->identity.st_nlink > 1)

@@ -122,9 +122,14 @@ dblock_status sqlite_system_error(
 
     switch (number) {
     case ENOENT:
-    case ENOTDIR:
         status = DBLOCK_E_SCHEMA;
         hint = SQLITE_HINT_INIT;
+        break;
+    case ENOTDIR:
+    case ELOOP:
+    case ENAMETOOLONG:
+        status = DBLOCK_E_SCHEMA;
+        hint = "name another path";
         break;
     case EACCES:
     case EPERM:
