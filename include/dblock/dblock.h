@@ -578,7 +578,8 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_break(dblock_client *client, c
 DBLOCK_API const char *dblock_schema(const dblock_driver *driver);
 
 /* Creates the tables, or brings them up to this release. Safe to repeat and to
- * run by many at once. E_PERMISSION: the hint has what is missing. */
+ * run by many at once. E_PERMISSION: the hint has what is missing. E_UNCERTAIN:
+ * the answer was lost; call it again. */
 DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_schema_install(
     dblock_client *client, struct dblock_error *reterr);
 

@@ -72,33 +72,59 @@ int command_schema(const struct arguments *arguments)
     return result;
 }
 
-static int print_json(const dblock_driver *driver)
+static int print_json(const dblock_driver *driver, bool was_current)
 {
     json_t *document = json_document("init");
     json_t *statements = json_array();
 
     (void)json_array_append_new(statements, json_string(dblock_schema(driver)));
     json_set_text(document, "database", dblock_driver_scheme(driver));
+    json_set_text(document, "outcome", was_current ? "up_to_date" : "created");
     (void)json_object_set_new(document, "statements", statements);
     return json_print(document, stdout);
 }
 
-static int install(const struct arguments *arguments, const struct database *database)
+static void print_text(const struct database *database, bool was_current)
 {
-    struct dblock_error error;
-    dblock_status status;
     char *where = url_for_people(database->url);
 
-    if (!arguments->is_json)
-        message_warning("tables of dblock %s in %s", dblock_version(),
-            where != NULL ? where : dblock_driver_scheme(database->driver));
+    message_warning(was_current ? "the tables in %s were up to date (dblock %s)"
+                                : "the tables are made in %s (dblock %s)",
+        where != NULL ? where : dblock_driver_scheme(database->driver), dblock_version());
     free(where);
-    status = dblock_schema_install(database->client, &error);
+}
+
+/* Statements that make only what is missing say nothing of what they found, so it is asked before
+ * and after. Where all is there already, a right to make tables is not needed. */
+static dblock_status install(
+    dblock_client *client, bool *ret_was_current, struct dblock_error *reterr)
+{
+    dblock_status status = dblock_ping(client, reterr);
+
+    *ret_was_current = status == DBLOCK_OK;
+    if (status != DBLOCK_OK && status != DBLOCK_E_SCHEMA && status != DBLOCK_E_PERMISSION)
+        return status;
+    status = dblock_schema_install(client, reterr);
+    if (*ret_was_current)
+        return status == DBLOCK_E_PERMISSION ? DBLOCK_OK : status;
+    return status == DBLOCK_OK ? dblock_ping(client, reterr) : status;
+}
+
+static int install_and_say(const struct arguments *arguments, const struct database *database)
+{
+    struct dblock_error error;
+    bool was_current;
+    dblock_status status = install(database->client, &was_current, &error);
+
     if (status < 0) {
-        message_error(&error, NULL);
-        return exit_code_of(status);
+        message_error(&error, status == DBLOCK_E_UNCERTAIN ? "it is safe to run this again" : NULL);
+        /* No lock is at stake, so there is nothing that one would have to find out. */
+        return status == DBLOCK_E_UNCERTAIN ? EXIT_CODE_DATABASE : exit_code_of(status);
     }
-    return arguments->is_json ? print_json(database->driver) : EXIT_CODE_DONE;
+    if (arguments->is_json)
+        return print_json(database->driver, was_current);
+    print_text(database, was_current);
+    return EXIT_CODE_DONE;
 }
 
 int command_init(const struct arguments *arguments)
@@ -111,7 +137,7 @@ int command_init(const struct arguments *arguments)
         return command_schema(arguments);
     result = database_open(arguments, &config, &database);
     if (result == -1)
-        result = install(arguments, &database);
+        result = install_and_say(arguments, &database);
     database_close(&database);
     return result;
 }

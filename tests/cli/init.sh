@@ -13,10 +13,43 @@ is "$out" "$dry" 'is the same'
 exits 0 'schema DATABASE' env -u DBLOCK_URL "$DBLOCK" schema sqlite
 is "$out" "$dry" 'needs no URL'
 exits 0 'init' "$DBLOCK" init
-like "$err" "lock.db" 'says which database'
+like "$err" 'tables are made in .*lock.db' 'says what it did, and where'
 exits 0 'init again' "$DBLOCK" init
+like "$err" 'tables in .*lock.db were up to date' 'says that there was nothing to do'
+unlike "$err" 'made' 'and not that it made any'
 exits 0 'init --json' "$DBLOCK" init --json
 valid_json 'init'
+is "$(json .outcome)" up_to_date 'has the outcome'
+exits 0 'init --json of a new file' "$DBLOCK" init --json -d "sqlite:$folder/new.db"
+valid_json 'init of a new file'
+is "$(json .outcome)" created 'has the other outcome'
+
+# at URL COMMAND [WORD]...
+at()
+{
+    "$DBLOCK" "$2" -d "$1" "${@:3}"
+}
+
+# What fails is not announced, and is the same failure in every command.
+mkdir "$folder/folder"
+echo 'a text' > "$folder/text"
+ln -s loop "$folder/loop"
+for path in none/x.db folder text/x.db loop "$(printf '%0300d' 1)"; do
+    for command in init 'init --json' 'show x' list 'run -n x true' 'acquire -n -t 10 x' 'break -y x' \
+        'release dblock1:lease:00000000000000000000000000000000:1:x'; do
+        # shellcheck disable=SC2086 # several words are meant
+        exits 78 "$command of ${path:0:20}" at "sqlite:$folder/$path" $command
+        is "$out" '' 'prints nothing'
+        is "$(wc -l <<< "$err")" 1 'and one message'
+    done
+done
+exits 69 'init of what is no database' "$DBLOCK" init -d "sqlite:$folder/text"
+unlike "$err" 'made|up to date' 'says no more than that'
+ln "$folder/new.db" "$folder/other-name.db"
+for command in init 'show x' list 'break -y x'; do
+    # shellcheck disable=SC2086 # several words are meant
+    exits 78 "$command of a file with two names" at "sqlite:$folder/new.db" $command
+done
 exits 0 'run' "$DBLOCK" run -n x true
 for i in 1 2 3 4 5 6; do
     start "$DBLOCK" init -d "sqlite:$folder/many$((i % 2)).db"
