@@ -142,7 +142,7 @@ static int parse_duration(
     if (duration_parse(value, ret_ms))
         return -1;
     return refuse_value(
-        command, option, value, "a duration like 10, 1.5, 500ms, 90s, 5m, 2h or 1d");
+        command, option, value, "a duration in whole milliseconds, like 10, 1.5, 500ms, 90s, 5m, 2h or 1d");
 }
 
 /* One option that getopt_long() has found to be allowed and complete. */
@@ -166,7 +166,7 @@ static int apply(struct arguments *arguments, int value, char *text)
         arguments->is_json = true;
         return -1;
     case 'n':
-        arguments->has_wait = true;
+        arguments->is_nonblock = true;
         arguments->wait_ms = 0;
         return -1;
     case 'w':
@@ -186,8 +186,8 @@ static int apply(struct arguments *arguments, int value, char *text)
         return -1;
     case 't':
         arguments->has_ttl = true;
-        if (duration_parse(text, &arguments->ttl_ms) && arguments->ttl_ms == 0)
-            return refuse_value(command, "-t", text, "longer than nothing");
+        if (duration_parse(text, &arguments->ttl_ms) && arguments->ttl_ms < TTL_MIN_MS)
+            return refuse_value(command, "-t", text, "20 ms or more");
         return parse_duration(command, "-t", text, &arguments->ttl_ms);
     case 'l':
         if (command->id == COMMAND_LIST) {

@@ -44,6 +44,7 @@ struct arguments {
     bool is_json;
 
     /* Taking a lock. */
+    bool is_nonblock;
     bool has_wait;
     uint64_t wait_ms; /* DBLOCK_FOREVER; -n is 0 */
     int busy_exit;    /* -E; EXIT_CODE_BUSY */
@@ -78,6 +79,7 @@ struct arguments {
 };
 
 #define DEFAULT_TTL_MS UINT64_C(30000)
+#define TTL_MIN_MS 20 /* the library's own limit */
 
 /* Reads what stands after the command's word; argv[0] is that word. Returns -1 if
  * the command is to be performed, else the exit status: what there was to say,

@@ -23,7 +23,7 @@ static int check(const struct arguments *arguments)
     if (arguments->strategy == DBLOCK_ROW || arguments->strategy == DBLOCK_ADVISORY)
         return message_usage(name, "a lock of strategy %s ends with its connection; use dblock run",
             dblock_strategy_name(arguments->strategy));
-    return -1;
+    return take_check(arguments);
 }
 
 static const char *outcome_text(dblock_status status)

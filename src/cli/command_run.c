@@ -59,7 +59,7 @@ static int check(const struct arguments *arguments)
         arguments->kill_after_ms > arguments->ttl_ms / 2)
         return message_usage(
             name, "-k is more than half of the ttl of %" PRIu64 " ms", arguments->ttl_ms);
-    return -1;
+    return take_check(arguments);
 }
 
 /* For the options of the acquire, before the ttl in force is known. */

@@ -55,11 +55,15 @@ bool duration_parse(const char *text, uint64_t *ret_ms)
             if (fraction_unit < UINT64_C(1000000000)) {
                 fraction = fraction * 10 + (uint64_t)(*text - '0');
                 fraction_unit *= 10;
+            } else if (*text != '0') {
+                return false;
             }
     }
     if (!find_unit(text, &unit_ms) || whole > DURATION_MAX_MS / unit_ms)
         return false;
-    ms = whole * unit_ms + (fraction * unit_ms + fraction_unit - 1) / fraction_unit;
+    if (fraction * unit_ms % fraction_unit != 0)
+        return false;
+    ms = whole * unit_ms + fraction * unit_ms / fraction_unit;
     if (ms > DURATION_MAX_MS)
         return false;
     *ret_ms = ms;

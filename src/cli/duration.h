@@ -12,9 +12,9 @@
 
 #define DURATION_TEXT_SIZE 32
 
-/* "10", "1.5", "500ms", "90s", "5m", "2h", "1d"; a bare number is seconds. What
- * is more exact than a millisecond is rounded up, so that only 0 is 0. False for
- * anything else, above all signs, exponents, "nan", and more than ten years. */
+/* "10", "1.5", "500ms", "90s", "5m", "2h", "1d"; a bare number is seconds. False
+ * for anything else, above all signs, exponents, "nan", more than ten years, and
+ * what is no whole number of milliseconds: nothing is rounded. */
 bool duration_parse(const char *text, uint64_t *ret_ms);
 
 /* For messages: "850 ms", "7.5 s", "21 s", "4 min", "3 h", "12 days". Returns `buffer`. */

@@ -9,6 +9,7 @@
 #include "text.h"
 #include "trace.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,14 @@
  * reached: long enough for a restart or a fail-over, too short for a wrong host
  * name to hang a crontab for ever. */
 #define OUTAGE_MS UINT64_C(60000)
+
+int take_check(const struct arguments *arguments)
+{
+    if (arguments->is_nonblock && arguments->has_wait)
+        return message_usage(
+            arguments->command->name, "-n and -w exclude each other: do not wait, or wait so long");
+    return -1;
+}
 
 void take_init(struct take *take, const struct arguments *arguments)
 {
@@ -33,7 +42,8 @@ void take_init(struct take *take, const struct arguments *arguments)
 
 void take_configure(const struct arguments *arguments, struct dblock_config *config)
 {
-    config->outage_ms = arguments->has_wait ? arguments->wait_ms : OUTAGE_MS;
+    config->outage_ms =
+        arguments->has_wait || arguments->is_nonblock ? arguments->wait_ms : OUTAGE_MS;
     trace_configure(config);
 }
 
@@ -67,6 +77,15 @@ static void note_waiting(const struct take *take, dblock_status status)
         message_note("%s; trying again", take->error.message);
 }
 
+/* The library rounds a ttl that is renewed down to one of its classes. */
+static void note_rounding(const struct take *take)
+{
+    uint64_t ttl_ms = dblock_lock_ttl_ms(take->lock);
+
+    if (take->arguments->has_ttl && ttl_ms < take->arguments->ttl_ms)
+        message_note("-t is rounded down to %" PRIu64 " s", ttl_ms / 1000);
+}
+
 dblock_status take_lock(struct take *take)
 {
     const struct arguments *arguments = take->arguments;
@@ -95,6 +114,8 @@ dblock_status take_lock(struct take *take)
         dblock_acquire(take->client, arguments->operand, &take->options, &take->lock, &take->error);
     take->is_held_by_parent = status == DBLOCK_BUSY && is_own_parent(take);
 done:
+    if (status == DBLOCK_OK)
+        note_rounding(take);
     take->waited_ms = clock_ms() - began_ms;
     return status;
 }

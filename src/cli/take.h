@@ -25,6 +25,9 @@ struct take {
     uint64_t waited_ms;
 };
 
+/* What the options of both commands say together. Returns -1, or the exit status after a message. */
+int take_check(const struct arguments *arguments);
+
 void take_init(struct take *take, const struct arguments *arguments);
 
 /* The client's settings that follow from the arguments. */

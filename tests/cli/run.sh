@@ -59,6 +59,11 @@ exits 127 'a text whose interpreter is missing' "$DBLOCK" run x "$folder/text"
 exits 0 'and the lock is free' "$DBLOCK" run -n x true
 exits 0 'PATH of the caller' env PATH="$folder:$PATH" "$DBLOCK" run x -- sh -c 'exit 0'
 
+exits 0 'a ttl between two classes' "$DBLOCK" run -v -t 45 x true
+like "$err" '-t is rounded down to 30 s' 'is said to be rounded'
+exits 0 'half a second' "$DBLOCK" run -v -t 0.5 x true
+unlike "$err" rounded 'is none'
+
 # Descriptors: none but those that are there without dblock.
 descriptors='for d in /proc/self/fd/*; do readlink "$d"; done | grep -v "^/proc/" | sort'
 for strategy in lease insert row advisory; do

@@ -56,10 +56,22 @@ unlike "$err" secretword 'is not repeated'
 exits 64 'a password in an unknown option' "$DBLOCK" show --databse=postgresql://u:secretword@h/d x
 unlike "$err" secretword 'is not repeated either'
 
-for duration in nan inf -1 +1 '' ' 1' 1e3 1e30s 0x10 1.s .5 5x 5S '1 s' 99999999999999999999 4000d 1.5.5; do
+for duration in nan inf -1 +1 '' ' 1' 1e3 1e30s 0x10 1.s .5 5x 5S '1 s' 99999999999999999999 4000d 1.5.5 \
+    0.0001 1.0005 0.5ms 1.00000000001d; do
     exits 64 "duration \"$duration\"" "$DBLOCK" run "-w$duration" x true
 done
 exits 64 '-t of nothing' "$DBLOCK" run -t 0 x true
+exits 64 '-t of less than 20 ms' "$DBLOCK" run -t 0.019 x true
+like "$err" '-t "0.019" is not 20 ms or more' 'is said in words of the command'
+exits 64 '-t finer than a millisecond' "$DBLOCK" run -t 0.5005 x true
+like "$err" '-t "0.5005" is not a duration in whole milliseconds' 'is not rounded'
+for both in '-n -w 2' '-w 2 -n' '-nw2' '--wait=2 --nonblock' '-n -w 0'; do
+    # shellcheck disable=SC2086 # several words are meant
+    exits 64 "run $both" "$DBLOCK" run $both x true
+    like "$err" '-n and -w exclude each other' 'both are named'
+    # shellcheck disable=SC2086
+    exits 64 "acquire $both" "$DBLOCK" acquire -t 10 $both x
+done
 for status in -1 256 x ''; do
     exits 64 "-E \"$status\"" "$DBLOCK" run -E "$status" x true
 done
