@@ -139,9 +139,9 @@ static dblock_status refuse_later(const struct dblock_options *given, struct dbl
     else if (given->permits != 0)
         what = "options.permits: semaphores";
     else if ((given->flags & DBLOCK_FAIR) != 0)
-        what = "options.flags: DBLOCK_FAIR";
+        what = "options.flags: fair queues (DBLOCK_FAIR)";
     else if ((given->flags & DBLOCK_REENTRANT) != 0 || given->reentrant_owner != NULL)
-        what = "options.flags: DBLOCK_REENTRANT";
+        what = "options.flags: reentrant locks (DBLOCK_REENTRANT)";
     if (what != NULL)
         return dblock_error_set(reterr, DBLOCK_E_UNSUPPORTED, "leave it zero",
             "%s are not in libdblock %s", what, dblock_version());
