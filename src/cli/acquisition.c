@@ -2,6 +2,7 @@
 /* acquisition.c - see acquisition.h. */
 #include "acquisition.h"
 
+#include "grant_list.h"
 #include "signals.h"
 
 #include <string.h>
@@ -14,7 +15,6 @@ void acquisition_make(const struct arguments *arguments, bool is_heartbeat,
     struct take take;
 
     memset(ret_acquisition, 0, sizeof *ret_acquisition);
-    ret_acquisition->lock.struct_size = sizeof ret_acquisition->lock;
     *ret_lock = NULL;
     take_configure(arguments, &config);
     ret_acquisition->result = database_open(arguments, &config, ret_database);
@@ -39,9 +39,7 @@ void acquisition_make(const struct arguments *arguments, bool is_heartbeat,
             sizeof ret_acquisition->grant, &ret_acquisition->error);
     /* What --json shows of the lock; without it the grant is enough. */
     if (ret_acquisition->status == DBLOCK_OK && arguments->is_json)
-        ret_acquisition->has_lock =
-            dblock_inspect(ret_database->client, arguments->operand,
-                dblock_lock_strategy(take.lock), &ret_acquisition->lock, NULL) == DBLOCK_OK;
+        grant_of_lock(ret_database->client, take.lock, &ret_acquisition->lock);
     if (ret_acquisition->status != DBLOCK_OK) {
         dblock_lock_free(take.lock); /* releases, if it was got at the last moment */
         take.lock = NULL;

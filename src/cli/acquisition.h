@@ -16,8 +16,7 @@ struct acquisition {
     dblock_status status; /* of the acquire, and of the export after it */
     int signal;           /* that ended the wait; 0 none */
     bool is_held_by_parent;
-    bool has_lock;
-    struct dblock_grant lock;   /* with has_lock */
+    struct dblock_grant lock;   /* OK, with --json */
     struct dblock_grant holder; /* BUSY */
     struct dblock_error error;  /* below zero */
     char grant[GRANT_TEXT_SIZE];

@@ -26,6 +26,7 @@ static int check(const struct arguments *arguments)
     return take_check(arguments);
 }
 
+/* NULL for what is no answer of the database, and no document either. */
 static const char *outcome_text(dblock_status status)
 {
     switch (status) {
@@ -33,28 +34,23 @@ static const char *outcome_text(dblock_status status)
         return "held";
     case DBLOCK_BUSY:
         return "busy";
-    case DBLOCK_CANCELLED:
-        return "cancelled";
-    case DBLOCK_E_UNCERTAIN:
-        return "uncertain";
     default:
-        return "failed";
+        return NULL;
     }
 }
 
-static int print_json(const struct acquisition *acquisition)
+static int print_json(const char *name, const struct acquisition *acquisition)
 {
     dblock_status status = acquisition->status;
     json_t *document = json_document("acquire");
 
+    json_set_text(document, "name", name);
     json_set_text(document, "outcome", outcome_text(status));
     json_set_text(document, "grant", status == DBLOCK_OK ? acquisition->grant : NULL);
     (void)json_object_set_new(
-        document, "lock", acquisition->has_lock ? json_grant(&acquisition->lock) : json_null());
+        document, "lock", status == DBLOCK_OK ? json_grant(&acquisition->lock) : json_null());
     (void)json_object_set_new(
         document, "holder", status == DBLOCK_BUSY ? json_grant(&acquisition->holder) : json_null());
-    (void)json_object_set_new(
-        document, "error", json_error(status < 0 ? &acquisition->error : NULL));
     return json_print(document, stdout);
 }
 
@@ -74,8 +70,8 @@ static int print(const struct arguments *arguments, const struct acquisition *ac
 
     if (acquisition->result != -1)
         return acquisition->result;
-    if (arguments->is_json)
-        result = print_json(acquisition);
+    if (arguments->is_json && outcome_text(acquisition->status) != NULL)
+        result = print_json(arguments->operand, acquisition);
     else if (acquisition->status == DBLOCK_OK)
         result = print_grant(acquisition);
     if (acquisition->status == DBLOCK_OK || result != EXIT_CODE_DONE)

@@ -5,6 +5,7 @@
 #include "exit_code.h"
 #include "message.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,6 +59,24 @@ int grant_list_read_holders(
     filter.name = name;
     filter.strategy = strategy;
     return grant_list_read(list, client, &filter);
+}
+
+void grant_of_lock(dblock_client *client, dblock_lock *lock, struct dblock_grant *ret_grant)
+{
+    memset(ret_grant, 0, sizeof *ret_grant);
+    ret_grant->struct_size = sizeof *ret_grant;
+    if (dblock_inspect(client, dblock_lock_name(lock), dblock_lock_strategy(lock), ret_grant,
+            NULL) == DBLOCK_OK &&
+        strcmp(ret_grant->owner, dblock_lock_owner(lock)) == 0)
+        return;
+    memset(ret_grant, 0, sizeof *ret_grant);
+    ret_grant->strategy = dblock_lock_strategy(lock);
+    ret_grant->n_waiters = UINT32_MAX;
+    ret_grant->remaining_ms = dblock_lock_remaining_ms(lock);
+    if (dblock_lock_token(lock, &ret_grant->token, NULL) != DBLOCK_OK)
+        ret_grant->token = 0;
+    (void)snprintf(ret_grant->owner, sizeof ret_grant->owner, "%s", dblock_lock_owner(lock));
+    (void)snprintf(ret_grant->name, sizeof ret_grant->name, "%s", dblock_lock_name(lock));
 }
 
 void grant_list_clear(struct grant_list *list)

@@ -30,6 +30,10 @@ int grant_list_read(
 int grant_list_read_holders(
     struct grant_list *list, dblock_client *client, const char *name, int strategy);
 
+/* What there is to know of a lock that is held here: as the database has it; if it cannot be asked,
+ * as the lock itself knows. */
+void grant_of_lock(dblock_client *client, dblock_lock *lock, struct dblock_grant *ret_grant);
+
 void grant_list_clear(struct grant_list *list);
 
 #endif

@@ -102,12 +102,42 @@ void message_detail(const char *format, ...)
     va_end(list);
 }
 
+/* The library names the parameter that is wrong, as the programmer knows it. What the user gave
+ * instead; NULL if the text begins with none of these. `*ret_rest` is what follows. */
+static const char *find_word(const char *text, const char **ret_rest)
+{
+    static const struct {
+        const char *parameter;
+        const char *word;
+    } words[] = {
+        {"name: ", "NAME"},
+        {"filter.prefix: ", "PREFIX"},
+        {"options.label: ", "-l"},
+        {"options.ttl_ms: ", "-t"},
+        {"options.min_hold_ms: ", "--at-least"},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof words / sizeof words[0]; i++) {
+        size_t length = strlen(words[i].parameter);
+
+        if (strncmp(text, words[i].parameter, length) == 0) {
+            *ret_rest = text + length;
+            return words[i].word;
+        }
+    }
+    *ret_rest = text;
+    return NULL;
+}
+
 void message_error(const struct dblock_error *error, const char *consequence)
 {
     const char *text =
         error->message[0] != '\0' ? error->message : dblock_status_text(error->status);
 
-    message_failure("%s%s%s%s%s", text, consequence != NULL ? "; " : "",
+    const char *word = find_word(text, &text);
+
+    message_failure("%s%s%s%s%s%s%s", word != NULL ? word : "", word != NULL ? ": " : "", text, consequence != NULL ? "; " : "",
         consequence != NULL ? consequence : "", error->hint[0] != '\0' ? "; " : "", error->hint);
 }
 

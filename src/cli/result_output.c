@@ -18,20 +18,18 @@ static const char *outcome_text(dblock_status status)
         return "lost";
     case DBLOCK_NOT_HELD:
         return "not_held";
-    case DBLOCK_E_UNCERTAIN:
-        return "uncertain";
     default:
-        return "failed";
+        return NULL;
     }
 }
 
 int result_print(const struct arguments *arguments, const struct result *result,
     const char *not_held_text, const char *lost_text)
 {
-    char name[ESCAPED_SIZE(DBLOCK_NAME_MAX)] = "the lock";
+    char name[ESCAPED_SIZE(DBLOCK_NAME_MAX)] = "this lock";
     dblock_status status = result->status;
 
-    if (arguments->is_json) {
+    if (status >= 0 && arguments->is_json) {
         json_t *document = json_document(arguments->command->name);
         int written;
 
@@ -39,8 +37,6 @@ int result_print(const struct arguments *arguments, const struct result *result,
         json_set_text(document, "outcome", outcome_text(status));
         (void)json_object_set_new(
             document, "lock", result->lock != NULL ? json_grant(result->lock) : json_null());
-        (void)json_object_set_new(
-            document, "error", json_error(status < 0 ? &result->error : NULL));
         written = json_print(document, stdout);
         if (written != EXIT_CODE_DONE)
             return written;
@@ -50,10 +46,10 @@ int result_print(const struct arguments *arguments, const struct result *result,
     if (status < 0)
         message_error(&result->error, NULL);
     else if (status == DBLOCK_LOST && lost_text != NULL)
-        message_failure("%s: %s", name, lost_text);
+        message_failure("\"%s\": %s", name, lost_text);
     else if (status == DBLOCK_NOT_HELD && not_held_text != NULL)
-        message_warning("%s: %s", name, not_held_text);
+        message_warning("\"%s\": %s", name, not_held_text);
     else if (status == DBLOCK_PENDING)
-        message_warning("%s: ends as soon as the transaction that stands on it does", name);
+        message_warning("\"%s\": ends as soon as the transaction that stands on it does", name);
     return exit_code_of(status);
 }

@@ -33,6 +33,8 @@ steps()
 
         exits 0 "$on: acquire as JSON" "$DBLOCK" acquire --json -S $strategy -t 1m "$name"
         valid_json "$on: acquire"
+        is "$(json '[.name, .lock.name, .lock.token > 0] | @json')" "[\"$name\",\"$name\",true]" \
+            "$on: has the name"
         stale=$(json .grant)
         is "$(json '[.outcome, .lock.strategy, .holder] | @json')" "[\"held\",\"$strategy\",null]" \
             "$on: has the lock"
@@ -44,10 +46,18 @@ steps()
         exits 0 "$on: somebody else" "$DBLOCK" acquire -S $strategy -t 1m "$name"
         grant=$out
         exits 76 "$on: release of a stale grant" "$DBLOCK" release "$stale"
+        like "$err" "\"$name\": this grant was over" "$on: the lock is named"
         exits 76 "$on: release of it as JSON" "$DBLOCK" release --json "$stale"
         valid_json "$on: release"
+        is "$(json '[.name, .outcome, .lock] | @json')" "[\"$name\",\"lost\",null]" "$on: has the name"
         check "$on: does not end a later one" is_held -S $strategy "$name"
         exits 0 "$on: which its own grant does" "$DBLOCK" release "$grant"
+
+        exits 78 "$on: extend of a lock that is renewed" \
+            "$DBLOCK" run -S $strategy "$name" -- "$DBLOCK" extend --json -t 10
+        is "$out" '' "$on: a failure prints no JSON"
+        like "$err" "\"$name\" has no end that -t could move" "$on: speaks of the option"
+        unlike "$err" 'dblock_|pass 0' "$on: and of no function"
 
         # Nobody renews it.
         exits 0 "$on: for a second" "$DBLOCK" acquire -S $strategy -t 1 "$name"
@@ -107,6 +117,25 @@ for options in '' "-P $$"; do
 done
 exits 0 'release' "$DBLOCK" release "$grant"
 check 'nothing is left behind' is_free x
+
+# Words of the library's programmers are not those of the command's users.
+exits 64 'a grant that is none' "$DBLOCK" extend -t 10 grant
+like "$err" 'GRANT is not what "dblock acquire" printed' 'is said so'
+exits 64 'a label that is no text' "$DBLOCK" acquire -t 10 -l $'\xff' x
+like "$err" '^dblock: -l: ' 'is the option'
+exits 64 'a name that is none' "$DBLOCK" acquire -t 10 ''
+like "$err" '^dblock: NAME: ' 'is the word'
+exits 64 'a prefix that is too long' "$DBLOCK" list "$(printf '%0300d' 1)"
+like "$err" '^dblock: PREFIX: ' 'is the word, too'
+
+# JSON is of what the database has answered.
+for command in 'acquire -n -t 10 x' 'extend -t 10 dblock1:lease:00000000000000000000000000000000:1:x' \
+    'release dblock1:lease:00000000000000000000000000000000:1:x' 'show x' list 'break -y x' init; do
+    # shellcheck disable=SC2086 # several words are meant
+    exits 78 "a failure of ${command%% *}" "$DBLOCK" $command --json -d "sqlite:$folder/none/x.db"
+    is "$out" '' 'prints no JSON'
+    is "$(wc -l <<< "$err")" 1 'but its message'
+done
 
 # The example of the help text.
 cat > "$folder/script" <<'END'
