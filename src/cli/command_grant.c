@@ -71,7 +71,8 @@ static int act_on(const struct arguments *arguments, dblock_client *client, cons
 
     memset(&result, 0, sizeof result);
     result.name = grant_name(text, name) ? name : NULL;
-    result.status = import(client, text, &lock, &result.error);
+    /* no database: whatever was granted is over */
+    result.status = client != NULL ? import(client, text, &lock, &result.error) : DBLOCK_LOST;
     if (result.status == DBLOCK_OK) {
         result.name = dblock_lock_name(lock);
         result.status = act(lock, arguments, &result.error);

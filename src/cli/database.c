@@ -21,6 +21,8 @@
 
 #define SYSTEM_FILE "/etc/dblock/url"
 
+enum { MAKING = COMMAND_RUN | COMMAND_ACQUIRE | COMMAND_INIT };
+
 static int fail_memory(void)
 {
     message_failure("out of memory");
@@ -153,10 +155,16 @@ int database_open(const struct arguments *arguments, const struct dblock_config 
 {
     struct dblock_error error;
     dblock_status status;
+    bool is_missing;
     int result = database_find(arguments, ret_database);
 
     if (result != -1)
         return result;
+    is_missing = ret_database->is_local && local_file_is_missing(ret_database->url);
+    if (is_missing && (arguments->command->id & MAKING) == 0) {
+        message_warning("no locks: %s does not exist yet", strchr(ret_database->url, '/'));
+        return -1;
+    }
     status = dblock_driver_load(ret_database->url, &ret_database->driver, &error);
     if (status == DBLOCK_OK)
         status = dblock_open(
@@ -168,9 +176,11 @@ int database_open(const struct arguments *arguments, const struct dblock_config 
                    ? EXIT_CODE_CONFIGURATION
                    : exit_code_of(status);
     }
-    if (ret_database->is_local)
-        return local_file_prepare(ret_database->url, ret_database->client);
-    return -1;
+    if (is_missing)
+        result = local_file_make_folders(ret_database->url);
+    if (is_missing && result == -1 && arguments->command->id != COMMAND_INIT)
+        result = local_file_make_tables(ret_database->client);
+    return result;
 }
 
 void database_close(struct database *database)

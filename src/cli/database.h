@@ -13,9 +13,9 @@
 struct database {
     char *url;
     bool is_from_option; /* -d: then COMMAND does not see the URL */
-    bool is_local;       /* "local": the file is the user's own, and made as needed */
+    bool is_local;       /* "local": the file is the user's own, and made by who takes a lock */
     const dblock_driver *driver;
-    dblock_client *client;
+    dblock_client *client; /* NULL after database_open(): local, and there is no file yet */
 };
 
 /* Finds the URL: -d, $DBLOCK_URL, the user's file, the system's file; resolves
@@ -23,7 +23,8 @@ struct database {
  * after a message. Connects to nothing. */
 int database_find(const struct arguments *arguments, struct database *ret_database);
 
-/* database_find(), then the driver and a client. `config` may be NULL. */
+/* database_find(), then the driver and a client. `config` may be NULL. Only a command that takes
+ * locks or makes tables makes the local file; to the others it may be missing, which is said. */
 int database_open(const struct arguments *arguments, const struct dblock_config *config,
     struct database *ret_database);
 

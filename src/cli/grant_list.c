@@ -38,8 +38,11 @@ int grant_list_read(
     struct grant_list *list, dblock_client *client, const struct dblock_filter *filter)
 {
     struct dblock_error error;
-    dblock_status status = dblock_list(client, filter, grant_list_add, list, &error);
+    dblock_status status;
 
+    if (client == NULL)
+        return -1;
+    status = dblock_list(client, filter, grant_list_add, list, &error);
     if (status < 0) {
         message_error(&error, NULL);
         return exit_code_of(status);

@@ -22,7 +22,7 @@ struct grant_list {
 /* For dblock_list(), with the list as its context. */
 int grant_list_add(const struct dblock_grant *grant, void *context);
 
-/* dblock_list() into the list. Returns -1, or the exit status after a message. */
+/* dblock_list() into the list; without a client there is nothing to list. Returns -1, or the exit status after a message. */
 int grant_list_read(
     struct grant_list *list, dblock_client *client, const struct dblock_filter *filter);
 

@@ -36,19 +36,15 @@ int local_file_url(char **ret_url)
 {
     const char *folder;
     const char *below;
-    mode_t mode;
     char url[4096];
     int length;
-    int result;
 
     if (geteuid() == 0) {
         folder = "/var/lib";
         below = "/dblock/local.db";
-        mode = 0755;
     } else {
         folder = getenv("XDG_STATE_HOME");
         below = "/dblock/local.db";
-        mode = 0700;
         /* A relative folder is invalid by the XDG specification. */
         if (folder == NULL || folder[0] != '/') {
             folder = getenv("HOME");
@@ -64,9 +60,6 @@ int local_file_url(char **ret_url)
         message_failure("-d local: the path of the home folder is too long");
         return EXIT_CODE_CONFIGURATION;
     }
-    result = make_folders(url + strlen(SCHEME), mode);
-    if (result != -1)
-        return result;
     *ret_url = strdup(url);
     if (*ret_url == NULL) {
         message_failure("out of memory");
@@ -75,17 +68,24 @@ int local_file_url(char **ret_url)
     return -1;
 }
 
-int local_file_prepare(const char *url, dblock_client *client)
+/* An empty file is one that another process is just making, or was killed while it did. */
+bool local_file_is_missing(const char *url)
+{
+    struct stat file;
+
+    return stat(url + strlen(SCHEME), &file) == 0 ? file.st_size == 0 : errno == ENOENT;
+}
+
+int local_file_make_folders(char *url)
+{
+    return make_folders(url + strlen(SCHEME), geteuid() == 0 ? 0755 : 0700);
+}
+
+int local_file_make_tables(dblock_client *client)
 {
     struct dblock_error error;
-    struct stat file;
-    dblock_status status;
+    dblock_status status = dblock_schema_install(client, &error); /* twice is safe */
 
-    /* An empty file is one that another process is just making, or was killed
-     * while it did: installing twice is safe. */
-    if (stat(url + strlen(SCHEME), &file) == 0 && file.st_size > 0)
-        return -1;
-    status = dblock_schema_install(client, &error);
     if (status == DBLOCK_OK)
         return -1;
     message_error(&error, NULL);

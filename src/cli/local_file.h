@@ -6,11 +6,15 @@
 
 #include <dblock/dblock.h>
 
-/* Where it lives; makes its folder. Malloced. Returns -1, or the exit status
- * after a message. */
+#include <stdbool.h>
+
+/* Where it lives. Malloced. This and the others return -1, or the exit status after a message. */
 int local_file_url(char **ret_url);
 
-/* Makes the tables if the file is new. */
-int local_file_prepare(const char *url, dblock_client *client);
+bool local_file_is_missing(const char *url);
+
+/* Where the file is missing: its folders (`url` is changed and restored), then the file itself. */
+int local_file_make_folders(char *url);
+int local_file_make_tables(dblock_client *client);
 
 #endif

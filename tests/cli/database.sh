@@ -64,6 +64,26 @@ mkdir "$folder/user"
 if ! $as_user "$DBLOCK" -V > /dev/null 2>&1; then
     echo '# SKIP local: no other user than root can run the command here'
 else
+    for command in 'list 0' 'show 1 x' 'show 0 -w 1 x' 'break 1 -y x' 'list 0 --json' 'schema 0' \
+        'release 76 dblock1:lease:00000000000000000000000000000000:1:x' 'init 0 --dry-run'; do
+        read -r word status rest <<< "$command"
+        HOME=$folder/user exits "$status" "$word $rest: nothing is there yet" \
+            $as_user "$DBLOCK" "$word" -d local $rest
+        case $command in
+        schema* | init*) ;;
+        *)
+            like "$err" "no locks: $folder/user/.local/state/dblock/local.db does not exist yet" \
+                'is said'
+            ;;
+        esac
+        [ "$rest" != --json ] || valid_json 'list of nothing'
+        is "$(ls -A "$folder/user")" '' 'and nothing is made'
+    done
+    HOME=$folder/user exits 0 'init of local' $as_user "$DBLOCK" init -d local
+    like "$err" 'tables are made in .*local.db' 'is said to make it'
+    HOME=$folder/user exits 0 'list of local' $as_user "$DBLOCK" list -d local
+    is "$err" '' 'has nothing to say'
+    rm -r "$folder/user/.local"
     HOME=$folder/user exits 0 'local' $as_user "$DBLOCK" run -d local x true
     check 'is below the home folder' exists "$folder/user/.local/state/dblock/local.db"
     is "$(stat -c %a "$folder/user/.local/state/dblock")" 700 'in a folder of the user alone'
