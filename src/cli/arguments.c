@@ -160,7 +160,7 @@ static int apply(struct arguments *arguments, int value, char *text)
         arguments->is_quiet = true;
         return -1;
     case 'v':
-        message_set_level(MESSAGE_VERBOSE);
+        message_raise_level();
         return -1;
     case OPTION_JSON:
         arguments->is_json = true;

@@ -9,6 +9,7 @@
 #include "exit_code.h"
 #include "local_file.h"
 #include "message.h"
+#include "trace.h"
 #include "url.h"
 
 #include <dblock/load.h>
@@ -153,6 +154,7 @@ int database_find(const struct arguments *arguments, struct database *ret_databa
 int database_open(const struct arguments *arguments, const struct dblock_config *config,
     struct database *ret_database)
 {
+    struct dblock_config settings = DBLOCK_CONFIG_INIT;
     struct dblock_error error;
     dblock_status status;
     bool is_missing;
@@ -165,10 +167,13 @@ int database_open(const struct arguments *arguments, const struct dblock_config 
         message_warning("no locks: %s does not exist yet", strchr(ret_database->url, '/'));
         return -1;
     }
+    if (config != NULL)
+        settings = *config;
+    trace_configure(&settings, ret_database);
     status = dblock_driver_load(ret_database->url, &ret_database->driver, &error);
     if (status == DBLOCK_OK)
         status = dblock_open(
-            ret_database->driver, ret_database->url, config, &ret_database->client, &error);
+            ret_database->driver, ret_database->url, &settings, &ret_database->client, &error);
     if (status != DBLOCK_OK) {
         /* What the URL says is configuration, wherever it was written. */
         message_error(&error, arguments->command->id == COMMAND_RUN ? "not run" : NULL);

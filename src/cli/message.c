@@ -20,14 +20,24 @@ void message_set_level(enum message_level level)
     current_level = level;
 }
 
+void message_raise_level(void)
+{
+    current_level = current_level < MESSAGE_VERBOSE ? MESSAGE_VERBOSE : MESSAGE_TRACING;
+}
+
 bool message_is_verbose(void)
 {
-    return current_level == MESSAGE_VERBOSE;
+    return current_level >= MESSAGE_VERBOSE;
+}
+
+bool message_is_tracing(void)
+{
+    return current_level == MESSAGE_TRACING;
 }
 
 bool message_is_chatty(void)
 {
-    return current_level == MESSAGE_VERBOSE ||
+    return message_is_verbose() ||
            (current_level == MESSAGE_NORMAL && isatty(STDERR_FILENO));
 }
 

@@ -8,14 +8,18 @@
 
 #include <stdbool.h>
 
-/* How much is said. -q: failures only; -v: everything. */
-enum message_level { MESSAGE_QUIET, MESSAGE_NORMAL, MESSAGE_VERBOSE };
+/* How much is said. -q: failures only; -v: what happens; -vv: each step of the library. */
+enum message_level { MESSAGE_QUIET, MESSAGE_NORMAL, MESSAGE_VERBOSE, MESSAGE_TRACING };
 
 void message_set_level(enum message_level level);
+
+/* Another -v. */
+void message_raise_level(void);
 
 /* Is a person watching, or did one ask to hear more? For what cron must not mail. */
 bool message_is_chatty(void);
 bool message_is_verbose(void);
+bool message_is_tracing(void);
 
 /* A failure: always printed. */
 __attribute__((format(printf, 1, 2))) void message_failure(const char *format, ...);

@@ -7,7 +7,6 @@
 #include "grant_text.h"
 #include "message.h"
 #include "text.h"
-#include "trace.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -44,7 +43,6 @@ void take_configure(const struct arguments *arguments, struct dblock_config *con
 {
     config->outage_ms =
         arguments->has_wait || arguments->is_nonblock ? arguments->wait_ms : OUTAGE_MS;
-    trace_configure(config);
 }
 
 /* A command that runs under this very name, and asks for it again, would wait for

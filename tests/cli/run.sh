@@ -64,6 +64,23 @@ like "$err" '-t is rounded down to 30 s' 'is said to be rounded'
 exits 0 'half a second' "$DBLOCK" run -v -t 0.5 x true
 unlike "$err" rounded 'is none'
 
+# What a person wants to know, and what a programmer does.
+exits 0 'run -v' "$DBLOCK" run -v -t 1 x -- sleep 1.2
+like "$err" "^dblock: connected to sqlite:$folder/lock.db\$" 'says where it is connected'
+like "$err" '^dblock: "x" is granted.*, token [0-9]+$' 'what was granted'
+like "$err" '^dblock: "x" is released$' 'and released'
+is "$(wc -l <<< "$err")" 3 'and nothing of each heartbeat'
+"$DBLOCK" acquire -t 1 x > "$folder/grant"
+exits 0 'run -v that waits' "$DBLOCK" run -v -w 10 x true
+like "$err" '^dblock: "x" is held by .*; waiting$' 'says for whom'
+like "$err" '^dblock: "x" is granted after' 'and how long'
+is "$(wc -l <<< "$err")" 4 'and nothing of each attempt'
+exits 0 'run -vv' "$DBLOCK" run -vv -t 1 x -- sleep 0.5
+like "$err" '^dblock: attempt "x": done, token [0-9]+ \([0-9.]+ ms\)$' 'says each attempt'
+like "$err" '^dblock: renew: done' 'and each heartbeat'
+exits 0 'list -v' "$DBLOCK" list -v
+like "$err" 'connected to' 'says where it is connected'
+
 # Descriptors: none but those that are there without dblock.
 descriptors='for d in /proc/self/fd/*; do readlink "$d"; done | grep -v "^/proc/" | sort'
 for strategy in lease insert row advisory; do
