@@ -17,30 +17,63 @@
 
 static void count_waiter(dblock_client *client, const struct dblk_step *step, int by)
 {
-    if (step->kind != DBLK_STEP_PAUSE && step->wait_us == 0)
+    if (step->kind != DBLK_STEP_PAUSE && step->kind != DBLK_STEP_REST && step->wait_us == 0)
         return;
     dblk_lock_client(client);
     client->stats.waiters += (uint32_t)by;
     dblk_unlock_client(client);
 }
 
+/* A wait that other threads of this client may share. In order of arrival over all machines each
+ * has to stand in line itself. */
+static int is_shared_wait(const struct dblk_attempt *attempt)
+{
+    return attempt->wish->wait_us > 0 && !attempt->wish->is_fair;
+}
+
+/* About to wait for somebody else's grant; while an answer is being settled nothing is shared. */
+static int is_about_to_wait(const struct dblk_attempt *attempt, const struct dblk_step *step)
+{
+    return attempt->machine.stage == DBLK_STAGE_PAUSE || step->kind == DBLK_STEP_STAND ||
+        step->wait_us > 0;
+}
+
+static enum dblk_event_kind find_verdict(
+    const struct dblk_attempt *attempt, enum dblk_event_kind otherwise)
+{
+    int verdict = dblk_waiter_verdict(&attempt->waiter);
+
+    return verdict != 0 ? (enum dblk_event_kind)verdict : otherwise;
+}
+
 static dblock_status loop(struct dblk_attempt *attempt, uint64_t begun_us, int *ret_is_open)
 {
     struct dblk_event event = { DBLK_EVENT_STARTED, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 };
-    struct dblk_step step;
+    struct dblk_step step = { DBLK_STEP_END, 0, 0, 0, DBLOCK_OK, 0 };
+    enum dblk_turn turn = DBLK_TURN_ASK;
 
     event.now_us = begun_us;
-    event.kind = dblk_waiter_verdict(&attempt->waiter) != 0
-        ? (enum dblk_event_kind)dblk_waiter_verdict(&attempt->waiter)
-        : DBLK_EVENT_STARTED;
-    for (;;) {
+    if (is_shared_wait(attempt))
+        turn = dblk_queue_enter(
+            &attempt->queued, attempt->machine.terms.give_up_us, &event.now_us);
+    event.kind = find_verdict(attempt, DBLK_EVENT_STARTED);
+    while (turn != DBLK_TURN_GRANTED || !dblk_queue_accept(&attempt->queued, event.now_us)) {
         step = dblk_machine_next(&attempt->machine, &event);
         if (step.kind == DBLK_STEP_END)
             break;
+        if (is_shared_wait(attempt) && is_about_to_wait(attempt, &step)) {
+            turn = dblk_queue_contend(
+                &attempt->queued, attempt->machine.terms.give_up_us, &event.now_us);
+            if (turn != DBLK_TURN_ASK) { /* after a wait: what was asked is old */
+                event.kind = find_verdict(attempt, DBLK_EVENT_PAUSED);
+                continue;
+            }
+        }
         count_waiter(attempt->client, &step, 1);
         dblk_perform(attempt, &step, &event);
         count_waiter(attempt->client, &step, -1);
     }
+    dblk_place_leave(&attempt->place, attempt->client, event.now_us);
     *ret_is_open = step.is_open;
     attempt->lock->granted_us = event.now_us; /* if it is granted */
     return step.status;
@@ -59,7 +92,8 @@ static dblock_status hold(struct dblk_attempt *attempt, uint64_t begun_us)
             &attempt->error, DBLOCK_E_CLOSED, NULL, "the client has been closed meanwhile");
     }
     if (lock->channel != NULL) {
-        dblk_channel_proved(client, lock->channel, lock->taken_us);
+        if (lock->n_handed == 0)
+            dblk_channel_proved(client, lock->channel, lock->taken_us);
         atomic_store(&lock->deadline_us, &lock->channel->deadline_us);
     } else if (lock->session != NULL) {
         atomic_store(&lock->deadline_us, &lock->session->deadline_us);
@@ -126,6 +160,7 @@ static void set_terms(const dblock_client *client, const struct dblk_wish *wish,
     terms->io_us = client->settings.io_us / 2;
     terms->outage_us = client->settings.outage_us;
     terms->needs_session = wish->is_heartbeat;
+    terms->has_line = wish->wait_us > 0 && dblk_place_is_possible(client);
 }
 
 /* With DBLOCK_FENCED a grant without a token is none. */
@@ -162,6 +197,15 @@ static void explain(struct dblk_attempt *attempt, dblock_status status)
         error->status = status;
 }
 
+/* Row and advisory stand in the server's own queue. */
+static dblock_status check_line(const dblock_client *client, const struct dblk_wish *wish,
+    const char *name, struct dblock_error *reterr)
+{
+    if (dblk_strategy_of(wish->strategy)->lives_in_connection || dblk_place_is_possible(client))
+        return DBLOCK_OK;
+    return dblk_place_refuse(name, reterr);
+}
+
 dblock_status dblock_acquire(dblock_client *client, const char *name,
     const struct dblock_options *options, dblock_lock **ret_lock, struct dblock_error *reterr)
 {
@@ -180,6 +224,8 @@ dblock_status dblock_acquire(dblock_client *client, const char *name,
         status = dblk_name_check(name, reterr);
     if (status == DBLOCK_OK)
         status = dblk_wish_resolve(&client->settings, options, &wish, reterr);
+    if (status == DBLOCK_OK && wish.is_fair && wish.wait_us > 0)
+        status = check_line(client, &wish, name, reterr);
     if (status == DBLOCK_OK)
         status = dblk_keeper_ensure(client, reterr);
     if (status != DBLOCK_OK)
@@ -189,6 +235,9 @@ dblock_status dblock_acquire(dblock_client *client, const char *name,
     attempt.wish = &wish;
     attempt.sent_us = 0;
     attempt.not_after_us = 0;
+    memset(&attempt.place, 0, sizeof attempt.place);
+    attempt.queued = (struct dblk_queued){ &attempt, NULL, NULL, 0, -1 };
+    attempt.holder.owner[0] = 0;
     dblk_error_clear(&attempt.error);
     if (wish.busy != NULL) {
         memset(&attempt.holder, 0, sizeof attempt.holder);
@@ -209,6 +258,7 @@ dblock_status dblock_acquire(dblock_client *client, const char *name,
         if (status != DBLOCK_OK)
             is_open = 1;
     }
+    dblk_queue_leave(&attempt.queued, status == DBLOCK_OK);
     if (status == DBLOCK_OK) {
         status = fence(&attempt, &wish);
         if (status != DBLOCK_OK) {

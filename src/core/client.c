@@ -95,6 +95,7 @@ static void free_client(dblock_client *client)
         client->driver->target_close(client->keeper_target);
     client->driver->target_close(client->target);
     dblk_registry_fini(&client->registry);
+    dblk_names_fini(&client->names);
     while (client->sessions != NULL) {
         struct dblk_session *session = client->sessions;
 
@@ -232,15 +233,22 @@ void dblk_client_leave(dblock_client *client)
     dblk_client_unref(client);
 }
 
+static void close_forked_links(dblock_client *client, struct dblk_link *link)
+{
+    while (link != NULL) {
+        struct dblk_link *next = link->next;
+
+        dblk_link_close(client, link, DBLOCK_CLOSE_FORKED);
+        link = next;
+    }
+}
+
 /* In a child after fork: not a byte may go out, and no mutex may be trusted. */
 static void close_forked(dblock_client *client)
 {
-    while (client->idle != NULL) {
-        struct dblk_link *link = client->idle;
-
-        client->idle = link->next;
-        dblk_link_close(client, link, DBLOCK_CLOSE_FORKED);
-    }
+    close_forked_links(client, client->idle);
+    close_forked_links(client, client->idle_places);
+    client->idle = client->idle_places = NULL;
     dblk_link_close(client, client->control, DBLOCK_CLOSE_FORKED);
     dblk_link_close(client, client->keeper.link, DBLOCK_CLOSE_FORKED);
     client->control = client->keeper.link = NULL;

@@ -14,11 +14,13 @@
 #include <sys/types.h>
 
 #include "core/environment.h"
+#include "core/names.h"
 #include "core/options.h"
 #include "core/registry.h"
 
 struct dblk_channel;
 struct dblk_link;
+struct dblk_queue;
 struct dblk_session;
 
 struct dblock_client {
@@ -33,6 +35,7 @@ struct dblock_client {
 
     atomic_uint n_refs; /* the opener, each lock object, each call under way */
     atomic_int is_closing;
+    atomic_int has_no_line; /* nothing can wake a waiter here, as was found out */
 
     pthread_mutex_t mutex;
     pthread_cond_t changed; /* a connection came back, a session is there, a callback has ended */
@@ -40,14 +43,19 @@ struct dblock_client {
     /* guarded by `mutex` from here on */
     struct dblk_link *idle;   /* ROLE_SHORT, most recently used first */
     unsigned n_short;         /* opened, lent or idle */
+    struct dblk_link *idle_places; /* ROLE_LINE, without a place */
+    unsigned n_idle_places;
     unsigned n_connections;   /* of all roles */
     struct dblk_channel *channels; /* all that are alive, in use or idle */
     struct dblk_channel *buried;   /* dead ones whose connection is still to be closed */
     struct dblk_channel *shared;   /* the advisory channel of all tries */
     uint64_t next_channel_id;
+    uint64_t next_link_id;
     struct dblk_session *sessions; /* alive, or beginning, or over but still named by a lock */
     struct dblk_registry registry; /* lock objects by owner id, from before the first send */
     struct dblk_lock_list held;    /* those in force, for the timers */
+    struct dblk_names names;       /* the same by name */
+    struct dblk_queue *queues;     /* of names that threads wait for */
     struct dblk_lock_list orphans; /* to be given back by the keeper */
     struct dblk_breaking *breakings; /* breaks that wait for a guarded transaction */
     struct dblk_event_queue {

@@ -167,6 +167,21 @@ static void purge_sometimes(dblock_client *client, const struct dblock_call *cal
         (void)client->driver->observe.purge(link->connection, call, &answer, &error);
 }
 
+static void close_idle(dblock_client *client, struct dblk_link **first, unsigned *n_links)
+{
+    struct dblk_link *link;
+
+    dblk_lock_client(client);
+    while ((link = *first) != NULL) {
+        *first = link->next;
+        --*n_links;
+        dblk_unlock_client(client);
+        dblk_link_close(client, link, DBLOCK_CLOSE_POLITE);
+        dblk_lock_client(client);
+    }
+    dblk_unlock_client(client);
+}
+
 void dblk_close_give_back(dblock_client *client, uint64_t deadline_us)
 {
     struct dblock_call call = { deadline_us, -1 };
@@ -183,15 +198,6 @@ void dblk_close_give_back(dblock_client *client, uint64_t deadline_us)
     dblk_link_close(client, client->control, DBLOCK_CLOSE_POLITE);
     client->control = NULL;
     (void)pthread_mutex_unlock(&client->control_use);
-    dblk_lock_client(client);
-    while (client->idle != NULL) {
-        struct dblk_link *link = client->idle;
-
-        client->idle = link->next;
-        --client->n_short;
-        dblk_unlock_client(client);
-        dblk_link_close(client, link, DBLOCK_CLOSE_POLITE);
-        dblk_lock_client(client);
-    }
-    dblk_unlock_client(client);
+    close_idle(client, &client->idle, &client->n_short);
+    close_idle(client, &client->idle_places, &client->n_idle_places);
 }

@@ -14,6 +14,7 @@
 #include "core/hold.h"
 #include "core/keeper.h"
 #include "core/name.h"
+#include "core/token.h"
 
 static int is_plain(unsigned char byte)
 {
@@ -42,6 +43,7 @@ static dblock_status write_grant(
     dblock_lock *lock, char *buffer, size_t size, struct dblock_error *error)
 {
     int64_t token;
+    dblock_status status;
     int length;
 
     if (buffer == NULL || size < DBLOCK_GRANT_TEXT_SIZE + 3 * lock->subject.name_size)
@@ -52,10 +54,11 @@ static dblock_status write_grant(
             "a %s lock lives in a connection of this process",
             dblock_strategy_name(lock->strategy->id));
     dblk_lock_client(lock->client);
-    token = lock->token;
+    lock->is_exported = 1; /* from here on it does not go to another thread */
     dblk_unlock_client(lock->client);
-    if (atomic_load(&lock->state) != DBLK_LOCK_HELD)
-        return atomic_load(&lock->state) == DBLK_LOCK_LOST ? DBLOCK_LOST : DBLOCK_NOT_HELD;
+    status = dblk_token_get(lock, &token, error);
+    if (status != DBLOCK_OK)
+        return status;
     length = snprintf(buffer, size, "dblock1:%s:%s:%lld:",
         dblock_strategy_name(lock->strategy->id), lock->owner_text, (long long)token);
     append_name(buffer + length, lock->subject.name);
@@ -211,7 +214,7 @@ dblock_status dblock_lock_import(dblock_client *client, const char *text, dblock
     request.subject.name = grant.name;
     request.subject.name_size = strlen(grant.name);
     request.grant = &found;
-    status = dblk_short(client, 0, dblk_hold_look, &request, &result, reterr);
+    status = dblk_short(client, 0, 0, dblk_hold_look, &request, &result, reterr);
     if (status != DBLOCK_OK)
         goto done;
     dblock_id_text(grant.owner, owner_text);

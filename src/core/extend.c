@@ -8,6 +8,7 @@
 #include "core/heartbeat.h"
 #include "core/hold.h"
 #include "core/keeper.h"
+#include "core/queue.h"
 #include "core/session.h"
 
 /* NOT_HELD or LOST for a grant that is over; OK for one in force. */
@@ -55,7 +56,7 @@ static dblock_status confirm_row(dblock_lock *lock, struct dblock_error *error)
     dblk_lock_client(lock->client);
     round = lock->extend_round;
     dblk_unlock_client(lock->client);
-    status = dblk_short(lock->client, 0, dblk_hold_look, &request, &result, error);
+    status = dblk_short(lock->client, 0, 0, dblk_hold_look, &request, &result, error);
     if (status != DBLOCK_OK)
         return status;
     if (result.answer.outcome == DBLOCK_ANSWER_YES && strcmp(grant.owner, lock->owner_text) == 0) {
@@ -201,7 +202,7 @@ static dblock_status set_end(dblock_lock *lock, uint64_t ttl_us, struct dblock_e
     dblk_hold_request(&request, lock);
     request.time_us = ttl_us;
     memset(&result, 0, sizeof result);
-    status = dblk_short(client, 0, dblk_hold_extend, &request, &result, error);
+    status = dblk_short(client, 0, 0, dblk_hold_extend, &request, &result, error);
     if (status == DBLOCK_OK && result.answer.outcome == DBLOCK_ANSWER_PINNED) {
         status = dblock_error_set(error, DBLOCK_E_DATABASE, "try again when it has ended",
             "a guarded transaction stands on lock \"%s\"", lock->subject.name);
@@ -265,6 +266,8 @@ static dblock_status detach(dblock_lock *lock, uint64_t ttl_ms, struct dblock_er
     if (status == DBLOCK_OK) {
         dblk_lock_client(lock->client);
         lock->is_import = 1;
+        dblk_names_remove(&lock->client->names, lock); /* whoever waits for it asks the database */
+        dblk_queue_wake(lock);
         dblk_unlock_client(lock->client);
     }
     return status;

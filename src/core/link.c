@@ -44,6 +44,7 @@ dblock_status dblk_link_open(dblock_client *client, int role, uint64_t deadline_
     }
     link->clock_offset_us = answer.now_us - (int64_t)dblk_now_us();
     dblk_lock_client(client);
+    link->id = ++client->next_link_id;
     ++client->n_connections;
     dblk_unlock_client(client);
     *ret_link = link;
@@ -114,8 +115,24 @@ static void close_stale(dblock_client *client, struct dblk_link *link)
     dblk_link_close(client, link, DBLOCK_CLOSE_ABORT);
 }
 
-dblock_status dblk_link_lend(dblock_client *client, uint64_t *now_us, uint64_t deadline_us,
-    int cancel_fd, struct dblk_link **ret_link, struct dblock_error *reterr)
+/* That one, else the one that was used last. */
+static struct dblk_link *take_idle(dblock_client *client, uint64_t link_id)
+{
+    struct dblk_link **place = &client->idle;
+    struct dblk_link *link;
+
+    while (*place != NULL && (*place)->id != link_id)
+        place = &(*place)->next;
+    if (*place == NULL)
+        place = &client->idle;
+    link = *place;
+    if (link != NULL)
+        *place = link->next;
+    return link;
+}
+
+static dblock_status lend(dblock_client *client, uint64_t link_id, uint64_t *now_us,
+    uint64_t deadline_us, int cancel_fd, struct dblk_link **ret_link, struct dblock_error *reterr)
 {
     struct dblk_link *link;
     dblock_status status;
@@ -127,9 +144,8 @@ dblock_status dblk_link_lend(dblock_client *client, uint64_t *now_us, uint64_t d
             return dblock_error_set(
                 reterr, DBLOCK_E_CLOSED, NULL, "the client has been closed meanwhile");
         }
-        link = client->idle;
+        link = take_idle(client, link_id);
         if (link != NULL) {
-            client->idle = link->next;
             link->next = NULL;
             dblk_unlock_client(client);
             if (dblk_link_is_good(client, link, *now_us)) {
@@ -177,6 +193,12 @@ dblock_status dblk_link_lend(dblock_client *client, uint64_t *now_us, uint64_t d
     return status;
 }
 
+dblock_status dblk_link_lend(dblock_client *client, uint64_t *now_us, uint64_t deadline_us,
+    int cancel_fd, struct dblk_link **ret_link, struct dblock_error *reterr)
+{
+    return lend(client, 0, now_us, deadline_us, cancel_fd, ret_link, reterr);
+}
+
 void dblk_link_return(dblock_client *client, struct dblk_link *link)
 {
     if (link == NULL)
@@ -213,7 +235,8 @@ static int may_repeat(dblock_status status, int is_reused, const struct dblock_a
         (status == DBLOCK_E_UNCERTAIN && n_tries < 4);
 }
 
-dblock_status dblk_short(dblock_client *client, uint64_t now_us, dblk_short_fn fn, void *context,
+dblock_status dblk_short(dblock_client *client, uint64_t now_us, uint64_t link_id,
+    dblk_short_fn fn, void *context,
     struct dblk_short_result *ret_result, struct dblock_error *reterr)
 {
     uint64_t begun_us = now_us != 0 ? now_us : dblk_now_us();
@@ -231,8 +254,8 @@ dblock_status dblk_short(dblock_client *client, uint64_t now_us, dblk_short_fn f
 
         dblk_error_clear(&error);
         memset(&result.answer, 0, sizeof result.answer);
-        status =
-            dblk_link_lend(client, &now_us, call.deadline_us, client->stop_fd, &link, &error);
+        status = lend(
+            client, link_id, &now_us, call.deadline_us, client->stop_fd, &link, &error);
         if (status == DBLOCK_OK) {
             is_reused = link->is_reused;
             result.sent_us = now_us;

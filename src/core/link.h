@@ -9,6 +9,7 @@
 struct dblk_link {
     struct dblock_connection *connection;
     int role;
+    uint64_t id; /* never reused within a client */
     int is_reused; /* it had been idle before this use: the server may have closed it meanwhile */
     /* Database clock minus this machine's, a lower bound: at local time L the database's clock
      * shows at least L + offset. (The answer's clock was read before the answer was seen.) */
@@ -61,8 +62,9 @@ struct dblk_short_result {
     int was_uncertain; /* an earlier answer was lost: the step may have been done twice */
 };
 
-/* `now_us`: the time, or 0. */
-dblock_status dblk_short(dblock_client *client, uint64_t now_us, dblk_short_fn fn, void *context,
+/* `now_us`: the time, or 0. `link_id`: of the connection that it should go by if that is idle; 0. */
+dblock_status dblk_short(dblock_client *client, uint64_t now_us, uint64_t link_id,
+    dblk_short_fn fn, void *context,
     struct dblk_short_result *ret_result, struct dblock_error *reterr);
 
 #endif

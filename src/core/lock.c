@@ -8,6 +8,7 @@
 
 #include "core/channel.h"
 #include "core/keeper.h"
+#include "core/queue.h"
 #include "core/session.h"
 
 dblock_lock *dblk_lock_new(dblock_client *client, const char *name, const struct dblk_wish *wish)
@@ -29,6 +30,7 @@ dblock_lock *dblk_lock_new(dblock_client *client, const char *name, const struct
     lock->subject.advisory_id = wish->advisory_id;
     lock->subject.has_advisory_id = wish->has_advisory_id;
     lock->label = text + name_size + 1;
+    lock->name_hash = dblk_name_hash(lock->strategy->id, &lock->subject);
     lock->asked_ttl_us = wish->ttl_us;
     lock->min_hold_us = wish->min_hold_us;
     lock->expiring_us = wish->expiring_us;
@@ -90,6 +92,8 @@ void dblk_lock_hold(dblock_lock *lock)
     atomic_store(&lock->state, DBLK_LOCK_HELD);
     dblk_list_add(&lock->client->held, lock);
     lock->is_in_held = 1;
+    if (!lock->is_import)
+        dblk_names_add(&lock->client->names, lock);
 }
 
 void dblk_lock_unhold(dblock_lock *lock, enum dblk_lock_state state)
@@ -98,6 +102,9 @@ void dblk_lock_unhold(dblock_lock *lock, enum dblk_lock_state state)
     if (lock->is_in_held)
         dblk_list_remove(&lock->client->held, lock);
     lock->is_in_held = 0;
+    dblk_names_remove(&lock->client->names, lock);
+    if (state != DBLK_LOCK_RELEASING) /* else when the database knows it */
+        dblk_queue_wake(lock);
     dblk_signal_fd_raise(lock->fd);
 }
 

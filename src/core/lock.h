@@ -23,6 +23,7 @@ struct dblock_lock {
     dblock_client *client;
     const struct dblk_strategy *strategy;
     struct dblock_subject subject; /* the name stands behind the struct */
+    uint64_t name_hash;
     const char *label;
     char owner_text[40];
     unsigned char owner[DBLOCK_ID_SIZE];
@@ -43,15 +44,20 @@ struct dblock_lock {
     struct dblk_session *session; /* of a heartbeat grant; a reference */
     struct dblk_channel *channel; /* of row and advisory */
     int64_t token;                /* 0: none drawn */
+    uint64_t link_id;             /* of lease and insert: the connection that took it */
     uint64_t taken_us;            /* when the request left that was granted */
     uint64_t granted_us;          /* when its answer was seen */
     int is_import;                /* freeing it gives nothing back */
+    int is_exported;              /* somebody else may know it */
+    unsigned n_handed;            /* from thread to thread, since the database granted it */
+    uint64_t handed_since_us;     /* when that was */
     int is_remote_heartbeat;      /* import: renewed elsewhere */
     int is_announced;             /* EXPIRING was told */
     int fd;                       /* -1 until asked for */
     struct dblk_event_node lost, expiring, restored;
-    struct dblock_lock *next_in_bucket, *next, *previous;
+    struct dblock_lock *next_in_bucket, *next_of_name, *next, *previous;
     int is_registered;
+    int is_in_names;
     int is_in_held;
     uint64_t read_round; /* the read-back that saw it last */
     unsigned n_extending;     /* extends under way */

@@ -50,7 +50,7 @@ static dblock_status list_strategy(dblock_client *client, struct page_request *r
     request->page.after = NULL;
     do {
         request->page.limit = PAGE_SIZE;
-        status = dblk_short(client, 0, read_page, request, &result, error);
+        status = dblk_short(client, 0, 0, read_page, request, &result, error);
         if (status != DBLOCK_OK)
             return status;
         for (i = 0; i < request->n_grants && !*ret_stopped; ++i) {
@@ -242,7 +242,7 @@ dblock_status dblock_break(dblock_client *client, const char *name, int strategy
         request.subject.name = name;
         request.subject.name_size = strlen(name);
         request.token = token;
-        status = dblk_short(client, 0, end_grant, &request, &result, reterr);
+        status = dblk_short(client, 0, 0, end_grant, &request, &result, reterr);
         if (status == DBLOCK_OK && result.answer.outcome == DBLOCK_ANSWER_PINNED)
             status = go_on(client, &request, reterr);
         /* after a lost answer "nobody holds it" is most likely its own work */

@@ -138,8 +138,6 @@ static dblock_status refuse_later(const struct dblock_options *given, struct dbl
         what = "options.mode: shared locks";
     else if (given->permits != 0)
         what = "options.permits: semaphores";
-    else if ((given->flags & DBLOCK_FAIR) != 0)
-        what = "options.flags: fair queues (DBLOCK_FAIR)";
     else if ((given->flags & DBLOCK_REENTRANT) != 0 || given->reentrant_owner != NULL)
         what = "options.flags: reentrant locks (DBLOCK_REENTRANT)";
     if (what != NULL)
@@ -208,6 +206,7 @@ dblock_status dblk_wish_resolve(const struct dblk_settings *settings,
     ret_wish->is_heartbeat = !strategy->lives_in_connection &&
         (given.heartbeat == DBLOCK_HEARTBEAT_DEFAULT ? strategy->is_heartbeat_default
                                                      : given.heartbeat == DBLOCK_HEARTBEAT_ON);
+    ret_wish->is_fair = (given.flags & DBLOCK_FAIR) != 0;
     ret_wish->is_fenced = (given.flags & DBLOCK_FENCED) != 0;
     ret_wish->wait_us = dblk_ms(given.wait_ms);
     ret_wish->ttl_us = given.ttl_ms != 0 ? dblk_ms(given.ttl_ms) : settings->ttl_us;

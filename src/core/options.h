@@ -25,6 +25,7 @@ struct dblk_wish { /* struct dblock_options, resolved */
     int32_t strategy;
     int is_heartbeat;
     int is_fenced;
+    int is_fair;
     uint64_t wait_us;
     uint64_t ttl_us;
     uint64_t min_hold_us;

@@ -76,7 +76,7 @@ static int renew_owner(struct dblk_attempt *attempt)
     return fault;
 }
 
-static void fill_take(const struct dblk_attempt *attempt, uint64_t wait_us,
+static void fill_take(const struct dblk_attempt *attempt, uint64_t wait_us, int heeds_line,
     struct dblock_take *take)
 {
     const dblock_lock *lock = attempt->lock;
@@ -87,6 +87,7 @@ static void fill_take(const struct dblk_attempt *attempt, uint64_t wait_us,
     take->ttl_us = atomic_load(&lock->ttl_us);
     take->not_after_us = attempt->not_after_us;
     take->wait_us = wait_us;
+    take->heeds_line = heeds_line;
     take->label = lock->label;
 }
 
@@ -106,15 +107,18 @@ static void lose_session(struct dblk_attempt *attempt)
 }
 
 static void take_recorded(
-    struct dblk_attempt *attempt, uint64_t now_us, struct dblk_event *event)
+    struct dblk_attempt *attempt, uint64_t now_us, int heeds_line, struct dblk_event *event)
 {
     dblock_client *client = attempt->client;
     dblock_lock *lock = attempt->lock;
-    struct dblock_grant *holder = attempt->wish->busy != NULL ? &attempt->holder : NULL;
+    /* also for those who wait: whose grant is in the way says which bell to listen for */
+    struct dblock_grant *holder =
+        attempt->wish->busy != NULL || attempt->machine.is_first ? &attempt->holder : NULL;
     struct dblock_call call;
     struct dblock_answer answer;
     struct dblock_take take;
     struct dblk_link *link = NULL;
+    uint64_t link_id;
     int is_reused;
     dblock_status status;
 
@@ -131,11 +135,12 @@ static void take_recorded(
         return;
     }
     is_reused = link->is_reused;
+    link_id = link->id;
     memset(&answer, 0, sizeof answer);
     attempt->sent_us = now_us;
     call.deadline_us = dblk_later(attempt->sent_us, attempt->machine.terms.io_us);
     attempt->not_after_us = dblk_link_database_us(link, call.deadline_us);
-    fill_take(attempt, 0, &take);
+    fill_take(attempt, 0, heeds_line, &take);
     status = dblk_hold_steps(client, lock->strategy->id)
                  ->take(link->connection, &call, &take, holder, &answer, &attempt->error);
     event->now_us = dblk_now_us();
@@ -151,6 +156,7 @@ static void take_recorded(
         lose_session(attempt);
     if (answer.outcome == DBLOCK_ANSWER_YES) {
         lock->token = answer.token;
+        lock->link_id = link_id;
         lock->taken_us = attempt->sent_us;
         event->deadline_us = find_deadline(lock, attempt->sent_us);
     }
@@ -252,6 +258,42 @@ static void seed(struct dblk_attempt *attempt, uint64_t now_us, struct dblk_even
         set_answered(&answer, event);
 }
 
+static void stand_in_line(struct dblk_attempt *attempt, uint64_t wait_us, uint64_t now_us,
+    struct dblk_event *event)
+{
+    struct dblock_answer answer;
+    dblock_status status;
+
+    memset(&answer, 0, sizeof answer);
+    event->now_us = now_us;
+    status = dblk_place_stand(&attempt->place, &attempt->waiter, attempt->lock,
+        attempt->wish->is_fair, wait_us, &event->now_us, &answer, &attempt->error);
+    if (status == DBLOCK_OK && answer.outcome == DBLOCK_ANSWER_NO && attempt->wish->is_fair)
+        status = dblk_place_refuse(attempt->lock->subject.name, &attempt->error);
+    if (status != DBLOCK_OK)
+        set_failed(attempt, status, 0, event);
+    else
+        set_answered(&answer, event);
+    if (attempt->wish->busy == NULL) { /* the takes of the first in line ask who holds it */
+        memset(&attempt->holder, 0, sizeof attempt->holder);
+        attempt->holder.struct_size = sizeof attempt->holder;
+    }
+}
+
+static void rest_in_line(struct dblk_attempt *attempt, uint64_t until_us, struct dblk_event *event)
+{
+    struct dblock_answer answer;
+    dblock_status status;
+
+    memset(&answer, 0, sizeof answer);
+    status = dblk_place_rest(&attempt->place, &attempt->waiter, attempt->holder.owner, until_us,
+        &event->now_us, &answer, &attempt->error);
+    if (status != DBLOCK_OK)
+        set_failed(attempt, status, 0, event);
+    else
+        set_answered(&answer, event);
+}
+
 /* A grant that came after a long wait, or was seen late, says little: the server may have ended
  * the connection again since (an idle limit, while this process stood still). So it is asked. */
 static dblock_status prove_late(
@@ -310,7 +352,7 @@ static void take_in_connection(
     call.deadline_us =
         dblk_later(dblk_later(attempt->sent_us, wait_us), client->settings.io_us);
     attempt->not_after_us = INT64_MAX; /* it lives in the connection: nothing comes later */
-    fill_take(attempt, wait_us, &take);
+    fill_take(attempt, wait_us, 0, &take);
     status = connection == NULL
         ? dblock_error_set(
               &attempt->error, DBLOCK_E_CONNECTION, NULL, "the connection was lost meanwhile")
@@ -338,6 +380,12 @@ static void take_in_connection(
         set_answered(&answer, event);
 }
 
+static void trace_wait(const struct dblk_attempt *attempt, uint64_t begun_us)
+{
+    dblk_trace(attempt->client, DBLOCK_TRACE_WAIT, DBLOCK_OK, attempt->lock->subject.name, NULL,
+        0, begun_us);
+}
+
 void dblk_perform(
     struct dblk_attempt *attempt, const struct dblk_step *step, struct dblk_event *ret_event)
 {
@@ -356,7 +404,7 @@ void dblk_perform(
         if (attempt->lock->strategy->lives_in_connection)
             take_in_connection(attempt, begun_us, step->wait_us, ret_event);
         else
-            take_recorded(attempt, begun_us, ret_event);
+            take_recorded(attempt, begun_us, step->heeds_line, ret_event);
         dblk_trace(attempt->client, DBLOCK_TRACE_ATTEMPT,
             ret_event->kind == DBLK_EVENT_FAILED ? ret_event->status
                 : ret_event->kind == DBLK_EVENT_ANSWERED &&
@@ -373,11 +421,18 @@ void dblk_perform(
     case DBLK_STEP_GIVE_BACK:
         give_back(attempt, begun_us, ret_event);
         break;
+    case DBLK_STEP_STAND:
+        stand_in_line(attempt, step->wait_us, begun_us, ret_event);
+        trace_wait(attempt, begun_us);
+        break;
+    case DBLK_STEP_REST:
+        rest_in_line(attempt, step->until_us, ret_event);
+        trace_wait(attempt, begun_us);
+        break;
     case DBLK_STEP_PAUSE:
         ret_event->kind =
             (enum dblk_event_kind)dblk_waiter_pause(&attempt->waiter, step->until_us);
-        dblk_trace(attempt->client, DBLOCK_TRACE_WAIT, DBLOCK_OK, attempt->lock->subject.name,
-            NULL, 0, begun_us);
+        trace_wait(attempt, begun_us);
         break;
     default:
         break;

@@ -5,6 +5,8 @@
 #define DBLK_PERFORM_H
 
 #include "core/lock.h"
+#include "core/place.h"
+#include "core/queue.h"
 #include "core/waiter.h"
 
 struct dblk_attempt {
@@ -13,6 +15,8 @@ struct dblk_attempt {
     const struct dblk_wish *wish;
     struct dblk_machine machine;
     struct dblk_waiter waiter;
+    struct dblk_queued queued;   /* among the threads of this client */
+    struct dblk_place place;     /* in the line of the name */
     struct dblock_grant holder;  /* of the last busy answer, if the caller wants one */
     struct dblock_error error;   /* of the last failure */
     int64_t not_after_us;        /* of the last take, by the database's clock */

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/hold.h"
 #include "core/keeper.h"
+#include "core/queue.h"
 #include "core/session.h"
 #include "core/trace.h"
 
@@ -22,7 +23,7 @@ static dblock_status release_row(dblock_client *client, dblock_lock *lock, uint6
 
     dblk_hold_request(&request, lock);
     request.time_us = dblk_lock_keep_us(lock, now_us);
-    status = dblk_short(client, now_us, dblk_hold_drop, &request, &result, error);
+    status = dblk_short(client, now_us, lock->link_id, dblk_hold_drop, &request, &result, error);
     if (status != DBLOCK_OK)
         return status;
     switch (result.answer.outcome) {
@@ -76,7 +77,7 @@ static dblock_status release_connection(
 }
 
 /* HELD -> RELEASING, or what this call answers instead. */
-static dblock_status begin_release(dblock_lock *lock, uint64_t now_us)
+static dblock_status begin_release(dblock_lock *lock, uint64_t now_us, int *ret_is_handed)
 {
     dblock_client *client = lock->client;
     dblock_status status = DBLOCK_OK;
@@ -84,7 +85,10 @@ static dblock_status begin_release(dblock_lock *lock, uint64_t now_us)
     dblk_lock_client(client);
     switch (atomic_load(&lock->state)) {
     case DBLK_LOCK_HELD:
+        *ret_is_handed = dblk_queue_hand_over(lock, now_us);
         dblk_lock_unhold(lock, DBLK_LOCK_RELEASING);
+        if (*ret_is_handed)
+            atomic_store(&lock->state, DBLK_LOCK_RELEASED);
         dblk_event_forget(lock);
         ++client->stats.releases;
         client->stats.hold_us += dblk_until(lock->granted_us, now_us);
@@ -114,6 +118,7 @@ static void end_release(dblock_lock *lock, dblock_status status)
         atomic_store(&lock->cause,
             channel != NULL ? DBLOCK_CAUSE_CONNECTION : DBLOCK_CAUSE_SERVER);
     lock->channel = NULL;
+    dblk_queue_wake(lock);
     if (channel == NULL && (status == DBLOCK_PENDING || status < 0)) {
         dblk_lock_orphan(lock, 0); /* the keeper goes on; no second call is needed */
         if (status < 0)
@@ -132,6 +137,7 @@ dblock_status dblock_release(dblock_lock *lock, struct dblock_error *reterr)
     dblock_client *client;
     struct dblock_error error;
     uint64_t begun_us;
+    int is_handed = 0;
     dblock_status status = dblk_lock_enter(lock, &error);
 
     if (status == DBLOCK_E_CLOSED) /* close has released it: for its holder, the second time */
@@ -140,15 +146,17 @@ dblock_status dblock_release(dblock_lock *lock, struct dblock_error *reterr)
         goto done;
     client = lock->client;
     begun_us = dblk_now_us();
-    status = begin_release(lock, begun_us);
-    if (status == DBLOCK_OK) {
+    status = begin_release(lock, begun_us, &is_handed);
+    if (status == DBLOCK_OK && !is_handed) {
         dblk_error_clear(&error);
         status = lock->channel != NULL ? release_connection(client, lock, begun_us, &error)
                                        : release_row(client, lock, begun_us, &error);
         end_release(lock, status);
-        dblk_trace(client, DBLOCK_TRACE_RELEASE, status, lock->subject.name,
-            status < 0 ? error.message : NULL, lock->token, begun_us);
     }
+    if (status != DBLOCK_NOT_HELD)
+        dblk_trace(client, DBLOCK_TRACE_RELEASE, status, lock->subject.name,
+            is_handed ? "to another thread of this client" : status < 0 ? error.message : NULL,
+            lock->token, begun_us);
     dblk_client_leave(client);
 done:
     if (status < 0 && reterr != NULL)

@@ -42,7 +42,7 @@ dblock_status dblock_ping(dblock_client *client, struct dblock_error *reterr)
 
     if (status != DBLOCK_OK)
         return status;
-    status = dblk_short(client, 0, verify, NULL, &result, reterr);
+    status = dblk_short(client, 0, 0, verify, NULL, &result, reterr);
     dblk_client_leave(client);
     return status;
 }

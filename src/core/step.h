@@ -11,15 +11,18 @@ enum dblk_step_kind {
     DBLK_STEP_SEED,        /* make the row that is going to be locked */
     DBLK_STEP_TAKE,        /* one attempt, under an owner id never sent before */
     DBLK_STEP_LOOK,        /* who owns the name? settles a lost answer by reading */
-    DBLK_STEP_PAUSE,       /* nothing until `until_us`, or until woken or cancelled */
+    DBLK_STEP_PAUSE,       /* nothing until `until_us`, or until cancelled */
+    DBLK_STEP_STAND,       /* stand in the line of the name, at most `wait_us`, until first */
+    DBLK_STEP_REST,        /* as the first in line: nothing until woken, or `until_us` */
     DBLK_STEP_GIVE_BACK,   /* drop what was granted: it came too late to be believed */
     DBLK_STEP_END          /* over, with `status` */
 };
 
 struct dblk_step {
     enum dblk_step_kind kind;
-    uint64_t until_us;    /* PAUSE */
-    uint64_t wait_us;     /* TAKE: stand in the server's queue at most so long */
+    uint64_t until_us;    /* PAUSE, REST */
+    uint64_t wait_us;     /* TAKE: stand in the server's queue at most so long; STAND */
+    int heeds_line;       /* TAKE: whoever stands in line comes before us */
     dblock_status status; /* END */
     /* END: an attempt whose answer never came may have been granted, or may yet be: somebody has
      * to read who owns the name, and give it back, after this call has returned. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* token.c - drawing tokens of row and advisory locks.
+/* token.c - drawing tokens of row and advisory locks, and of grants that went from
+ * thread to thread.
  *
  * A token must be committed before it is handed out, and a holder whose lock is
  * gone must not get a larger one than the holder after it. An advisory lock
@@ -12,7 +13,9 @@
 #include <string.h>
 
 #include "core/channel.h"
+#include "core/driver_steps.h"
 #include "core/link.h"
+#include "core/lock.h"
 
 static dblock_status answer_gone(const dblock_lock *lock)
 {
@@ -129,16 +132,51 @@ static dblock_status draw_advisory(dblock_client *client, dblock_lock *lock,
     return status;
 }
 
+static dblock_status draw_hold(dblock_client *client, struct dblk_link *link,
+    const struct dblock_call *call, void *context, struct dblock_answer *answer,
+    struct dblock_error *error)
+{
+    const dblock_lock *lock = context;
+
+    return dblk_hold_steps(client, lock->strategy->id)
+        ->draw(link->connection, call, &lock->subject, lock->owner, answer, error);
+}
+
+/* A grant that came from another thread of this client: its row has the token of that one. */
+static dblock_status draw_recorded(dblock_lock *lock, int64_t *ret_token, struct dblock_error *error)
+{
+    struct dblk_short_result result;
+    dblock_status status = dblk_short(lock->client, 0, 0, draw_hold, lock, &result, error);
+
+    if (status != DBLOCK_OK)
+        return status;
+    *ret_token = result.answer.token;
+    if (result.answer.outcome == DBLOCK_ANSWER_YES)
+        return DBLOCK_OK;
+    if (result.answer.outcome == DBLOCK_ANSWER_PINNED) {
+        status = dblock_error_set(error, DBLOCK_E_DATABASE, "try again when it has ended",
+            "a guarded transaction stands on lock \"%s\"", lock->subject.name);
+        error->is_transient = 1;
+        return status;
+    }
+    dblk_lock_client(lock->client);
+    dblk_lock_lose(lock, DBLOCK_CAUSE_SERVER, NULL);
+    dblk_unlock_client(lock->client);
+    return DBLOCK_LOST;
+}
+
 dblock_status dblk_token_get(dblock_lock *lock, int64_t *ret_token, struct dblock_error *error)
 {
     dblock_client *client = lock->client;
     struct dblk_channel *channel = NULL;
     dblock_status status;
     int64_t token;
+    int is_held;
 
     dblk_lock_client(client);
-    token = atomic_load(&lock->state) == DBLK_LOCK_HELD ? lock->token : 0;
-    if (token == 0 && atomic_load(&lock->state) == DBLK_LOCK_HELD) {
+    is_held = atomic_load(&lock->state) == DBLK_LOCK_HELD;
+    token = is_held ? lock->token : 0;
+    if (token == 0 && is_held && lock->strategy->lives_in_connection) {
         channel = lock->channel;
         ++channel->n_refs; /* a release on another thread must not take it away meanwhile */
         ++channel->n_locks;
@@ -148,9 +186,10 @@ dblock_status dblk_token_get(dblock_lock *lock, int64_t *ret_token, struct dbloc
         *ret_token = token;
         return DBLOCK_OK;
     }
-    if (channel == NULL)
+    if (!is_held)
         return answer_gone(lock);
-    status = lock->strategy->id == DBLOCK_ROW
+    status = channel == NULL ? draw_recorded(lock, &token, error)
+        : lock->strategy->id == DBLOCK_ROW
         ? draw_row(client, lock, channel, &token, error)
         : draw_advisory(client, lock, channel, &token, error);
     dblk_lock_client(client);
@@ -162,8 +201,8 @@ dblock_status dblk_token_get(dblock_lock *lock, int64_t *ret_token, struct dbloc
         if (atomic_load(&lock->state) != DBLK_LOCK_HELD)
             status = answer_gone(lock);
     }
+    dblk_channel_put_locked(client, channel);
     dblk_unlock_client(client);
-    dblk_channel_put(client, channel);
     return status;
 }
 

@@ -13,9 +13,7 @@ struct dblk_step dblk_failed(struct dblk_machine *machine, const struct dblk_eve
     if (event->status == DBLOCK_E_CONNECTION && event->is_reused &&
         machine->n_reused < DBLK_REUSED_MAX) {
         ++machine->n_reused;
-        return machine->terms.needs_session
-            ? dblk_move(machine, DBLK_STAGE_SESSION, DBLK_STEP_SESSION)
-            : dblk_move(machine, DBLK_STAGE_TAKE, DBLK_STEP_TAKE);
+        return dblk_take(machine);
     }
     if (!event->is_transient || event->status != DBLOCK_E_CONNECTION ||
         machine->terms.outage_us == 0)

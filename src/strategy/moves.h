@@ -11,7 +11,8 @@ enum {
     DBLK_AGAIN_MAX = 24,          /* attempts in a row that get neither yes nor busy */
     DBLK_REUSED_MAX = 3,          /* stale connections that one acquire may meet */
     DBLK_LOOK_FIRST_US = 3000,    /* first pause while someone else holds the name */
-    DBLK_LOOK_LAST_US = 200000,   /* longest one */
+    DBLK_LOOK_LAST_US = 500000,   /* longest one */
+    DBLK_REST_LAST_US = 5000000,  /* what a wake-up that was lost costs at most */
     DBLK_AGAIN_FIRST_US = 500,    /* after a race that nobody won */
     DBLK_AGAIN_LAST_US = 20000,
     DBLK_OUTAGE_FIRST_US = 20000, /* while the database cannot be reached */
@@ -23,7 +24,7 @@ enum {
 static inline struct dblk_step dblk_move(
     struct dblk_machine *machine, enum dblk_stage stage, enum dblk_step_kind kind)
 {
-    struct dblk_step step = { kind, 0, 0, DBLOCK_OK, 0 };
+    struct dblk_step step = { kind, 0, 0, 0, DBLOCK_OK, 0 };
 
     machine->stage = stage;
     return step;
@@ -35,6 +36,24 @@ static inline struct dblk_step dblk_end(struct dblk_machine *machine, dblock_sta
 
     step.status = status;
     return step;
+}
+
+/* One attempt. Whoever can wait lets those pass who came before him; a try heeds nobody. */
+static inline struct dblk_step dblk_attempt(struct dblk_machine *machine)
+{
+    struct dblk_step step = dblk_move(machine, DBLK_STAGE_TAKE, DBLK_STEP_TAKE);
+
+    step.heeds_line = machine->terms.has_line && !machine->is_first && !machine->may_pass;
+    machine->may_pass = 0;
+    return step;
+}
+
+/* The same, with a session if the grant is to have one. */
+static inline struct dblk_step dblk_take(struct dblk_machine *machine)
+{
+    return machine->terms.needs_session
+        ? dblk_move(machine, DBLK_STAGE_SESSION, DBLK_STEP_SESSION)
+        : dblk_attempt(machine);
 }
 
 /* Ends although the last attempt is not settled. */

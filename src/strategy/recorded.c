@@ -2,7 +2,8 @@
 /* recorded.c - acquiring a lock that is a row naming its owner (lease, insert).
  *
  * What can go wrong, and what is done:
- *   someone holds it     pause, no longer than its grant lasts, and take again
+ *   someone holds it     stand in line; the first there rests until woken, no longer than the
+ *                        grant lasts, and takes again. Where nothing can wake: pause instead
  *   a race nobody won    again soon, a bounded number of times
  *   my session is over   a new session, never the old one again
  *   the answer came late the grant is not believed: given back, taken anew
@@ -14,30 +15,85 @@
 
 #include "strategy/moves.h"
 
-static struct dblk_step take(struct dblk_machine *machine)
+/* The row is locked by somebody, so no release would wake: looked at again soon. */
+static struct dblk_step look_again(struct dblk_machine *machine, const struct dblk_event *event)
 {
-    return machine->terms.needs_session
-        ? dblk_move(machine, DBLK_STAGE_SESSION, DBLK_STEP_SESSION)
-        : dblk_move(machine, DBLK_STAGE_TAKE, DBLK_STEP_TAKE);
-}
-
-/* Someone else has it, or stands on its row. */
-static struct dblk_step wait_for_holder(
-    struct dblk_machine *machine, const struct dblk_event *event)
-{
-    uint64_t pause_us;
-
-    machine->n_again = 0;
-    if (dblk_is_over(machine, event->now_us))
-        return dblk_end(machine, DBLOCK_BUSY);
-    pause_us =
+    uint64_t pause_us =
         dblk_backoff(machine->n_pauses, event->random, DBLK_LOOK_FIRST_US, DBLK_LOOK_LAST_US);
+
+    if (dblk_is_over(machine, event->now_us))
+        return dblk_take(machine);
     /* a moment past its end, when the database's clock has passed it too */
     if (event->remaining_us < pause_us)
         pause_us = event->remaining_us + 1000;
     if (pause_us > machine->terms.give_up_us - event->now_us)
         pause_us = machine->terms.give_up_us - event->now_us;
     return dblk_pause(machine, DBLK_STAGE_PAUSE, event->now_us + pause_us);
+}
+
+static uint64_t find_rest(const struct dblk_machine *machine, const struct dblk_event *event)
+{
+    uint64_t rest_us = event->remaining_us < DBLK_REST_LAST_US ? event->remaining_us + 1000
+                                                               : DBLK_REST_LAST_US;
+
+    if (rest_us > machine->terms.give_up_us - event->now_us)
+        rest_us = machine->terms.give_up_us - event->now_us;
+    return event->now_us + rest_us;
+}
+
+/* Someone else has it, or stands on its row. */
+static struct dblk_step wait_for_holder(
+    struct dblk_machine *machine, const struct dblk_event *event)
+{
+    struct dblk_step step;
+
+    machine->n_again = 0;
+    if (dblk_is_over(machine, event->now_us))
+        return dblk_end(machine, DBLOCK_BUSY);
+    if (!machine->terms.has_line || event->outcome == DBLOCK_ANSWER_PINNED)
+        return look_again(machine, event);
+    machine->n_pauses = 0;
+    if (machine->is_first) {
+        step = dblk_move(machine, DBLK_STAGE_REST, DBLK_STEP_REST);
+        step.until_us = find_rest(machine, event);
+    } else {
+        step = dblk_move(machine, DBLK_STAGE_STAND, DBLK_STEP_STAND);
+        step.wait_us = machine->terms.give_up_us == UINT64_MAX
+            ? UINT64_MAX
+            : machine->terms.give_up_us - event->now_us;
+    }
+    return step;
+}
+
+static struct dblk_step stood(struct dblk_machine *machine, const struct dblk_event *event)
+{
+    switch (event->outcome) {
+    case DBLOCK_ANSWER_YES:
+        machine->is_first = 1;
+        return dblk_take(machine);
+    case DBLOCK_ANSWER_NO:
+        machine->terms.has_line = 0;
+        return dblk_take(machine);
+    default: /* AGAIN, or BUSY: the last try of a wait that is over goes past everybody */
+        machine->may_pass = 1;
+        return dblk_take(machine);
+    }
+}
+
+static struct dblk_step rested(struct dblk_machine *machine, const struct dblk_event *event)
+{
+    machine->is_first = event->outcome != DBLOCK_ANSWER_AGAIN;
+    return dblk_take(machine);
+}
+
+/* The line is a comfort: whether the database can be reached is judged by the takes. */
+static struct dblk_step failed_line(struct dblk_machine *machine, const struct dblk_event *event)
+{
+    machine->is_first = 0;
+    if (event->status == DBLOCK_E_CLOSED || event->status == DBLOCK_E_UNSUPPORTED ||
+        event->status == DBLOCK_E_MEMORY)
+        return dblk_end(machine, event->status);
+    return look_again(machine, event);
 }
 
 static struct dblk_step believe(struct dblk_machine *machine, const struct dblk_event *event)
@@ -66,7 +122,7 @@ static struct dblk_step settled_no(struct dblk_machine *machine, const struct db
 {
     machine->n_pauses = 0;
     if (!dblk_is_over(machine, event->now_us))
-        return take(machine);
+        return dblk_take(machine);
     if (event->outcome == DBLOCK_ANSWER_YES) /* the look found somebody else */
         return dblk_end(machine, DBLOCK_BUSY);
     return dblk_end(machine, DBLOCK_E_CONNECTION);
@@ -111,19 +167,22 @@ static struct dblk_step answered(struct dblk_machine *machine, const struct dblk
 {
     switch (machine->stage) {
     case DBLK_STAGE_SESSION:
-        if (event->outcome == DBLOCK_ANSWER_YES)
-            return dblk_move(machine, DBLK_STAGE_TAKE, DBLK_STEP_TAKE);
-        return dblk_repeat(machine, event);
+        return event->outcome == DBLOCK_ANSWER_YES ? dblk_attempt(machine)
+                                                   : dblk_repeat(machine, event);
     case DBLK_STAGE_TAKE:
         return answered_take(machine, event);
     case DBLK_STAGE_LOOK:
         return answered_look(machine, event);
+    case DBLK_STAGE_STAND:
+        return stood(machine, event);
+    case DBLK_STAGE_REST:
+        return rested(machine, event);
     default: /* GIVE_BACK */
         if (event->outcome != DBLOCK_ANSWER_YES && event->outcome != DBLOCK_ANSWER_NO)
             return dblk_end_open(machine, DBLOCK_E_UNCERTAIN);
         if (dblk_is_over(machine, event->now_us))
             return dblk_end(machine, DBLOCK_BUSY);
-        return take(machine);
+        return dblk_take(machine);
     }
 }
 
@@ -134,11 +193,11 @@ struct dblk_step dblk_recorded_next(struct dblk_machine *machine, const struct d
 
     switch (event->kind) {
     case DBLK_EVENT_STARTED:
-        return take(machine);
+        return dblk_take(machine);
     case DBLK_EVENT_PAUSED:
         if (machine->stage == DBLK_STAGE_RECHECK)
             return dblk_move(machine, DBLK_STAGE_LOOK, DBLK_STEP_LOOK);
-        return take(machine);
+        return dblk_take(machine);
     case DBLK_EVENT_ANSWERED:
         return answered(machine, event);
     case DBLK_EVENT_FAILED:
@@ -146,6 +205,8 @@ struct dblk_step dblk_recorded_next(struct dblk_machine *machine, const struct d
             return failed_take(machine, event);
         if (machine->stage == DBLK_STAGE_LOOK)
             return settle_on(machine, event);
+        if (machine->stage == DBLK_STAGE_STAND || machine->stage == DBLK_STAGE_REST)
+            return failed_line(machine, event);
         if (machine->stage == DBLK_STAGE_GIVE_BACK) /* granted, and perhaps in force yet */
             return dblk_end_open(machine,
                 event->status == DBLOCK_E_CLOSED ? DBLOCK_E_CLOSED : DBLOCK_E_UNCERTAIN);

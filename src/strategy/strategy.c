@@ -15,9 +15,13 @@ static const unsigned allowed_moves[] = {
         BIT(DBLK_STAGE_END),
     [DBLK_STAGE_SEED] = BIT(DBLK_STAGE_TAKE) | BIT(DBLK_STAGE_PAUSE) | BIT(DBLK_STAGE_END),
     [DBLK_STAGE_TAKE] = BIT(DBLK_STAGE_TAKE) | BIT(DBLK_STAGE_SESSION) | BIT(DBLK_STAGE_SEED) |
-        BIT(DBLK_STAGE_PAUSE) | BIT(DBLK_STAGE_LOOK) | BIT(DBLK_STAGE_GIVE_BACK) |
-        BIT(DBLK_STAGE_END),
+        BIT(DBLK_STAGE_PAUSE) | BIT(DBLK_STAGE_STAND) | BIT(DBLK_STAGE_REST) |
+        BIT(DBLK_STAGE_LOOK) | BIT(DBLK_STAGE_GIVE_BACK) | BIT(DBLK_STAGE_END),
     [DBLK_STAGE_PAUSE] = BIT(DBLK_STAGE_TAKE) | BIT(DBLK_STAGE_SESSION) | BIT(DBLK_STAGE_END),
+    [DBLK_STAGE_STAND] = BIT(DBLK_STAGE_TAKE) | BIT(DBLK_STAGE_SESSION) | BIT(DBLK_STAGE_PAUSE) |
+        BIT(DBLK_STAGE_END),
+    [DBLK_STAGE_REST] = BIT(DBLK_STAGE_TAKE) | BIT(DBLK_STAGE_SESSION) | BIT(DBLK_STAGE_PAUSE) |
+        BIT(DBLK_STAGE_END),
     [DBLK_STAGE_LOOK] = BIT(DBLK_STAGE_RECHECK) | BIT(DBLK_STAGE_TAKE) | BIT(DBLK_STAGE_SESSION) |
         BIT(DBLK_STAGE_GIVE_BACK) | BIT(DBLK_STAGE_END),
     [DBLK_STAGE_RECHECK] = BIT(DBLK_STAGE_LOOK) | BIT(DBLK_STAGE_END),
@@ -56,7 +60,7 @@ struct dblk_step dblk_machine_next(struct dblk_machine *machine, const struct db
 
     assert((allowed_moves[before] & BIT(machine->stage)) != 0);
     assert((step.kind == DBLK_STEP_END) == (machine->stage == DBLK_STAGE_END));
-    assert(step.kind != DBLK_STEP_PAUSE || step.until_us != 0);
+    assert((step.kind != DBLK_STEP_PAUSE && step.kind != DBLK_STEP_REST) || step.until_us != 0);
     (void)before;
     return step;
 }

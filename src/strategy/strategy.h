@@ -16,6 +16,8 @@ enum dblk_stage {
     DBLK_STAGE_SEED,     /* waiting for the row to be made */
     DBLK_STAGE_TAKE,     /* an attempt is under way */
     DBLK_STAGE_PAUSE,    /* between two attempts */
+    DBLK_STAGE_STAND,    /* in the line of the name */
+    DBLK_STAGE_REST,     /* the first in line, until woken */
     DBLK_STAGE_LOOK,     /* reading who owns the name, after a lost answer */
     DBLK_STAGE_RECHECK,  /* pausing between two such reads */
     DBLK_STAGE_GIVE_BACK,/* dropping a grant that came too late */
@@ -27,6 +29,7 @@ struct dblk_terms { /* what the caller asked for; constant during an acquire */
     uint64_t io_us;       /* of one statement; not_after is so long after its sending */
     uint64_t outage_us;   /* how long a wait outlives an unreachable database */
     int needs_session;
+    int has_line;         /* waiters of this database can be woken */
 };
 
 struct dblk_machine {
@@ -36,6 +39,8 @@ struct dblk_machine {
     unsigned n_pauses;       /* since the last sign of progress: the backoff */
     unsigned n_again;        /* attempts in a row that got neither yes nor busy */
     unsigned n_reused;       /* failures put down to a connection that had grown stale */
+    int is_first;            /* in the line of the name */
+    int may_pass;            /* whoever is first there sleeps: the next take heeds him not */
     uint64_t outage_us;      /* since when the database cannot be reached; 0 it can */
     uint64_t settle_us;      /* until when a lost answer is being settled */
     dblock_status failure;   /* of the attempt being settled */

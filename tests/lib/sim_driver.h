@@ -35,6 +35,8 @@ enum sim_step {
     SIM_STEP_LIST,
     SIM_STEP_BREAK,
     SIM_STEP_PURGE,
+    SIM_STEP_STAND, /* in the line of a name */
+    SIM_STEP_REST,
     SIM_N_STEPS
 };
 

@@ -46,6 +46,9 @@ struct dblock_connection {
     struct sim_caller caller;
     int fd;
     int is_dead;
+    int line_strategy; /* of the line that it stands in, or stood in last */
+    char line_name[256];
+    int is_rung;
 };
 
 /* Made if it is not there yet. */
@@ -70,7 +73,23 @@ struct sim_visit sim_enter(struct dblock_connection *connection, enum sim_step s
     const struct dblock_call *call, struct dblock_error *reterr);
 dblock_status sim_leave(struct sim_visit *visit, struct dblock_error *reterr);
 
+/* Stands in the queue of a lock, with the mutex held on entry and on return. */
+dblock_status sim_wait_in_queue(struct dblock_connection *connection, int32_t strategy,
+    const struct dblock_call *call, const struct dblock_take *take, struct dblock_answer *answer);
+
+/* Of the line of a name, the mutex held: has it a first, and wake him. */
+int sim_line_has_first(
+    struct dblock_connection *connection, int strategy, const struct dblock_subject *subject);
+void sim_line_ring(
+    struct dblock_connection *connection, int strategy, const struct dblock_subject *subject);
+
 /* Entries of the driver table. */
+dblock_status sim_line_stand(struct dblock_connection *connection, const struct dblock_call *call,
+    int strategy, const struct dblock_subject *subject, uint64_t wait_us, int is_fair,
+    struct dblock_answer *answer, struct dblock_error *reterr);
+dblock_status sim_line_rest(struct dblock_connection *connection, const struct dblock_call *call,
+    const char *owner, struct dblock_answer *answer, struct dblock_error *reterr);
+void sim_line_leave(struct dblock_connection *connection);
 dblock_status sim_target_open(const struct dblock_target_config *config,
     struct dblock_target **ret_target, struct dblock_error *reterr);
 void sim_target_close(struct dblock_target *target);

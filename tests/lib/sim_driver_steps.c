@@ -83,10 +83,20 @@ static dblock_status hold_take(struct dblock_connection *connection, int32_t str
     struct dblock_answer *answer, struct dblock_error *reterr)
 {
     struct sim_visit visit = sim_enter(connection, SIM_STEP_TAKE, call, reterr);
+    struct dblock_grant seen = DBLOCK_GRANT_INIT;
 
-    if (visit.is_inside)
+    if (visit.is_inside && take->heeds_line &&
+        sim_line_has_first(connection, strategy, &take->subject)) {
+        /* whoever is first may have it, if it is free: busy at any rate */
+        visit.status = sim_hold_look(visit.world, visit.now_us, strategy, take->subject.name,
+            &seen, answer, reterr);
+        answer->outcome = DBLOCK_ANSWER_BUSY;
+        if (holder != NULL)
+            *holder = seen;
+    } else if (visit.is_inside) {
         visit.status = sim_hold_take(
             visit.world, visit.now_us, &connection->caller, strategy, take, holder, answer, reterr);
+    }
     return sim_leave(&visit, reterr);
 }
 
@@ -100,6 +110,8 @@ static dblock_status hold_drop(struct dblock_connection *connection, int32_t str
     if (visit.is_inside)
         visit.status = sim_hold_drop(
             visit.world, visit.now_us, strategy, subject->name, owner, keep_us, answer, reterr);
+    if (visit.is_inside && visit.status == DBLOCK_OK)
+        sim_line_ring(connection, strategy, subject);
     return sim_leave(&visit, reterr);
 }
 
@@ -125,6 +137,18 @@ static dblock_status hold_look(struct dblock_connection *connection, int32_t str
     if (visit.is_inside)
         visit.status = sim_hold_look(
             visit.world, visit.now_us, strategy, subject->name, grant, answer, reterr);
+    return sim_leave(&visit, reterr);
+}
+
+static dblock_status hold_draw(struct dblock_connection *connection, int32_t strategy,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    const unsigned char *owner, struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    struct sim_visit visit = sim_enter(connection, SIM_STEP_DRAW, call, reterr);
+
+    if (visit.is_inside)
+        visit.status = sim_hold_draw(
+            visit.world, visit.now_us, strategy, subject->name, owner, answer, reterr);
     return sim_leave(&visit, reterr);
 }
 
@@ -155,6 +179,12 @@ static dblock_status hold_look(struct dblock_connection *connection, int32_t str
         struct dblock_grant *grant, struct dblock_answer *answer, struct dblock_error *reterr)     \
     {                                                                                              \
         return hold_look(connection, strategy, call, subject, grant, answer, reterr);              \
+    }                                                                                              \
+    static dblock_status prefix##_draw(struct dblock_connection *connection,                       \
+        const struct dblock_call *call, const struct dblock_subject *subject,                      \
+        const unsigned char *owner, struct dblock_answer *answer, struct dblock_error *reterr)     \
+    {                                                                                              \
+        return hold_draw(connection, strategy, call, subject, owner, answer, reterr);              \
     }
 
 HOLD_ENTRIES(lease, DBLOCK_LEASE)
@@ -170,8 +200,7 @@ static void drain(const struct dblock_connection *connection)
         return; /* nothing was in it */
 }
 
-/* Stands in the queue, with the mutex held on entry and on return. */
-static dblock_status wait_in_queue(struct dblock_connection *connection, int32_t strategy,
+dblock_status sim_wait_in_queue(struct dblock_connection *connection, int32_t strategy,
     const struct dblock_call *call, const struct dblock_take *take, struct dblock_answer *answer)
 {
     const uint64_t number = connection->caller.connection;
@@ -214,7 +243,7 @@ static dblock_status lock_take(struct dblock_connection *connection, int32_t str
     /* one that has it already is told so at once, and does not wait for itself */
     if (visit.status == DBLOCK_OK && answer->outcome == DBLOCK_ANSWER_BUSY && take->wait_us > 0 &&
         !sim_lock_is_held(visit.world, connection->caller.connection, strategy, &take->subject))
-        visit.status = wait_in_queue(connection, strategy, call, take, answer);
+        visit.status = sim_wait_in_queue(connection, strategy, call, take, answer);
     if (visit.status == DBLOCK_E_UNCERTAIN)
         visit.is_lost = 1;
     return sim_leave(&visit, reterr);
@@ -289,6 +318,8 @@ static dblock_status observe_end(struct dblock_connection *connection,
 
     if (visit.is_inside)
         visit.status = sim_end(visit.world, visit.now_us, strategy, subject, token, answer, reterr);
+    if (visit.is_inside && visit.status == DBLOCK_OK)
+        sim_line_ring(connection, strategy, subject);
     return sim_leave(&visit, reterr);
 }
 
@@ -313,8 +344,9 @@ static const dblock_driver driver = {
     .connection = { sim_connection_open, sim_connection_close, sim_connection_is_alive,
         sim_connection_fd, connection_ping, connection_verify },
     .session = { session_begin, session_renew, session_end, session_holds },
-    .lease = { lease_take, lease_drop, lease_extend, lease_look },
-    .insert = { insert_take, insert_drop, insert_extend, insert_look },
+    .lease = { lease_take, lease_drop, lease_extend, lease_look, lease_draw },
+    .insert = { insert_take, insert_drop, insert_extend, insert_look, insert_draw },
+    .line = { sim_line_stand, sim_line_rest, sim_line_leave, 0 },
     .row = { row_seed, row_take, row_drop, row_prove, row_draw },
     .advisory = { NULL, advisory_take, advisory_drop, advisory_prove, advisory_draw },
     .observe = { observe_list, observe_end, observe_purge },

@@ -402,6 +402,24 @@ dblock_status sim_hold_extend(struct sim_world *world, int64_t now_us, int32_t s
     return sim_say(answer, now_us, DBLOCK_ANSWER_YES);
 }
 
+dblock_status sim_hold_draw(struct sim_world *world, int64_t now_us, int32_t strategy,
+    const char *name, const unsigned char *owner, struct dblock_answer *answer,
+    struct dblock_error *reterr)
+{
+    struct sim_row *row;
+
+    if (sim_refusal(world, 1, reterr) != DBLOCK_OK)
+        return reterr->status;
+    row = find_grant(world, now_us, strategy, name, owner);
+    if (row == NULL)
+        return sim_say(answer, now_us, DBLOCK_ANSWER_NO);
+    if (row->n_guards > 0)
+        return sim_say(answer, now_us, DBLOCK_ANSWER_PINNED);
+    row->token = sim_next_token(world, row->token, now_us);
+    answer->token = row->token;
+    return sim_say(answer, now_us, DBLOCK_ANSWER_YES);
+}
+
 dblock_status sim_hold_look(struct sim_world *world, int64_t now_us, int32_t strategy,
     const char *name, struct dblock_grant *grant, struct dblock_answer *answer,
     struct dblock_error *reterr)

@@ -131,6 +131,9 @@ dblock_status sim_hold_drop(struct sim_world *world, int64_t now_us, int32_t str
 dblock_status sim_hold_extend(struct sim_world *world, int64_t now_us, int32_t strategy,
     const char *name, const unsigned char *owner, uint64_t ttl_us, struct dblock_answer *answer,
     struct dblock_error *reterr);
+dblock_status sim_hold_draw(struct sim_world *world, int64_t now_us, int32_t strategy,
+    const char *name, const unsigned char *owner, struct dblock_answer *answer,
+    struct dblock_error *reterr);
 dblock_status sim_hold_look(struct sim_world *world, int64_t now_us, int32_t strategy,
     const char *name, struct dblock_grant *grant, struct dblock_answer *answer,
     struct dblock_error *reterr);

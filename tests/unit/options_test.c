@@ -156,8 +156,6 @@ static void wish__refuses_what_this_release_cannot(void **state)
             "options.mode" },
         { { .struct_size = sizeof(struct dblock_options), .permits = 3 }, DBLOCK_E_UNSUPPORTED,
             "options.permits" },
-        { { .struct_size = sizeof(struct dblock_options), .flags = DBLOCK_FAIR },
-            DBLOCK_E_UNSUPPORTED, "fair queues (DBLOCK_FAIR) are not in" },
         { { .struct_size = sizeof(struct dblock_options), .flags = DBLOCK_REENTRANT },
             DBLOCK_E_UNSUPPORTED, "reentrant locks (DBLOCK_REENTRANT) are not in" },
         { { .struct_size = sizeof(struct dblock_options), .flags = 1u << 30 }, DBLOCK_E_ARGUMENT,

@@ -209,6 +209,12 @@ struct dblock_driver_hold {
     dblock_status (*look)(struct dblock_connection *connection, const struct dblock_call *call,
         const struct dblock_subject *subject, struct dblock_grant *grant,
         struct dblock_answer *answer, struct dblock_error *reterr);
+    /* A new token for the grant of (name, owner), if in force: larger than all before, durable.
+     * YES (token, now_us), NO, PINNED. Asked for again after a lost answer it skips a number.
+     * NULL: grants do not go from thread to thread within a client. */
+    dblock_status (*draw)(struct dblock_connection *connection, const struct dblock_call *call,
+        const struct dblock_subject *subject, const unsigned char *owner,
+        struct dblock_answer *answer, struct dblock_error *reterr);
 };
 
 /* Waiting for lease and insert without asking again and again: a line for each (strategy, name),

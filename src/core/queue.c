@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT */
+/* queue.c - see queue.h.
+ *
+ * A queue is there as long as a thread waits in it or asks the database for it. Who
+ * holds the name is not in it but in client->names: a holder that nobody waits for
+ * costs nothing here.
+ *
+ * A grant that is handed over keeps its owner id, its session or channel and with it
+ * its deadline; it has no token until one is asked for, as those of row and advisory
+ * (a grant never has the token of an earlier one). Others wait for the name too, on
+ * other machines: so no more than N_HANDED in a row, and no longer than HANDED_US. */
+#include "core/queue.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "core/channel.h"
+#include "core/driver_steps.h"
+#include "core/event.h"
+#include "core/lock.h"
+#include "core/perform.h"
+#include "core/session.h"
+
+enum { N_HANDED = 64, HANDED_US = 50000 };
+
+struct dblk_queue {
+    struct dblk_queue *next;
+    const struct dblock_lock *like; /* any lock of the name that is in here: the key */
+    struct dblk_queued *first, *last;
+    struct dblk_queued *contender; /* asks the database; NULL */
+};
+
+static struct dblk_queue *find_queue(const dblock_client *client, const struct dblock_lock *like)
+{
+    struct dblk_queue *queue = client->queues;
+
+    while (queue != NULL &&
+        (queue->like->name_hash != like->name_hash || queue->like->strategy != like->strategy ||
+            !dblk_subject_equal(&queue->like->subject, &like->subject)))
+        queue = queue->next;
+    return queue;
+}
+
+static struct dblk_queue *make_queue(dblock_client *client, const struct dblock_lock *like)
+{
+    struct dblk_queue *queue = dblk_allocate(sizeof *queue);
+
+    if (queue == NULL)
+        return NULL;
+    queue->like = like;
+    queue->next = client->queues;
+    client->queues = queue;
+    return queue;
+}
+
+static void append(struct dblk_queue *queue, struct dblk_queued *queued)
+{
+    queued->queue = queue;
+    queued->next = NULL;
+    queued->turn = 0;
+    if (queue->last != NULL)
+        queue->last->next = queued;
+    else
+        queue->first = queued;
+    queue->last = queued;
+}
+
+static void take_out(struct dblk_queue *queue, struct dblk_queued *queued)
+{
+    struct dblk_queued **place = &queue->first;
+    struct dblk_queued *before = NULL;
+
+    while (*place != queued) {
+        before = *place;
+        place = &(*place)->next;
+    }
+    *place = queued->next;
+    if (queue->last == queued)
+        queue->last = before;
+    queued->next = NULL;
+}
+
+/* Whoever left may have been the key; an empty queue goes. */
+static void tidy(dblock_client *client, struct dblk_queue *queue)
+{
+    struct dblk_queue **place = &client->queues;
+    const struct dblk_queued *any = queue->contender != NULL ? queue->contender : queue->first;
+
+    if (any != NULL) {
+        queue->like = any->attempt->lock;
+        return;
+    }
+    while (*place != queue)
+        place = &(*place)->next;
+    *place = queue->next;
+    dblk_release(queue);
+}
+
+static void give_turn(struct dblk_queued *queued, enum dblk_turn turn)
+{
+    queued->turn = turn;
+    dblk_signal_fd_raise(queued->fd);
+}
+
+static void promote(struct dblk_queue *queue)
+{
+    struct dblk_queued *queued = queue->first;
+
+    if (queue->contender != NULL || queued == NULL)
+        return;
+    take_out(queue, queued);
+    queue->contender = queued;
+    give_turn(queued, DBLK_TURN_AGAIN);
+}
+
+/* The mutex is held, and given up while it waits. */
+static enum dblk_turn wait_here(
+    struct dblk_queued *queued, uint64_t give_up_us, uint64_t *now_us)
+{
+    struct dblk_waiter *waiter = &queued->attempt->waiter;
+    dblock_client *client = waiter->client;
+    struct pollfd descriptors[3] = { { queued->fd, POLLIN, 0 }, { client->stop_fd, POLLIN, 0 },
+        { -1, POLLIN, 0 } };
+
+    ++client->stats.waiters;
+    if (waiter->canceller != NULL)
+        descriptors[2].fd = dblock_canceller_fd(waiter->canceller);
+    while (queued->turn == 0 && dblk_waiter_verdict(waiter) == 0 && *now_us < give_up_us) {
+        dblk_unlock_client(client);
+        (void)dblk_wait(descriptors, 3, give_up_us);
+        *now_us = dblk_now_us();
+        dblk_lock_client(client);
+    }
+    --client->stats.waiters;
+    if (queued->turn != 0)
+        return queued->turn;
+    take_out(queued->queue, queued);
+    tidy(client, queued->queue);
+    queued->queue = NULL;
+    return DBLK_TURN_OVER;
+}
+
+static enum dblk_turn join(struct dblk_queued *queued, struct dblk_queue *queue,
+    uint64_t give_up_us, uint64_t *now_us)
+{
+    dblock_client *client = queued->attempt->client;
+
+    if (queued->fd < 0 && dblk_signal_fd_new(&queued->fd) != 0)
+        return DBLK_TURN_ASK; /* without a descriptor it has to do without the others */
+    dblk_signal_fd_lower(queued->fd);
+    if (queue == NULL)
+        queue = make_queue(client, queued->attempt->lock);
+    if (queue == NULL)
+        return DBLK_TURN_ASK;
+    append(queue, queued);
+    return wait_here(queued, give_up_us, now_us);
+}
+
+enum dblk_turn dblk_queue_enter(struct dblk_queued *queued, uint64_t give_up_us, uint64_t *now_us)
+{
+    const struct dblock_lock *lock = queued->attempt->lock;
+    dblock_client *client = queued->attempt->client;
+    enum dblk_turn turn = DBLK_TURN_ASK;
+    struct dblk_queue *queue;
+
+    dblk_lock_client(client);
+    queue = find_queue(client, lock);
+    if (queue != NULL || dblk_names_find(&client->names, lock) != NULL)
+        turn = join(queued, queue, give_up_us, now_us);
+    dblk_unlock_client(client);
+    return turn;
+}
+
+enum dblk_turn dblk_queue_contend(
+    struct dblk_queued *queued, uint64_t give_up_us, uint64_t *now_us)
+{
+    const struct dblock_lock *lock = queued->attempt->lock;
+    dblock_client *client = queued->attempt->client;
+    enum dblk_turn turn = DBLK_TURN_ASK;
+    struct dblk_queue *queue;
+
+    if (queued->queue != NULL) /* is the one that asks */
+        return DBLK_TURN_ASK;
+    dblk_lock_client(client);
+    queue = find_queue(client, lock);
+    if (queue == NULL && dblk_names_find(&client->names, lock) == NULL) {
+        queue = make_queue(client, lock);
+        if (queue != NULL) {
+            queue->contender = queued;
+            queued->queue = queue;
+        }
+    } else {
+        turn = join(queued, queue, give_up_us, now_us);
+    }
+    dblk_unlock_client(client);
+    return turn;
+}
+
+int dblk_queue_accept(struct dblk_queued *queued, uint64_t now_us)
+{
+    dblock_lock *lock = queued->attempt->lock;
+    dblock_client *client = lock->client;
+    int is_there;
+
+    dblk_lock_client(client);
+    is_there = lock->channel != NULL
+        ? dblk_channel_is_alive(client, lock->channel) &&
+            now_us < atomic_load(&lock->channel->deadline_us)
+        : lock->session->state == DBLK_SESSION_ALIVE &&
+            now_us < atomic_load(&lock->session->deadline_us);
+    if (!is_there) { /* with all that its connection or session held; the next take renews the id */
+        lock->n_handed = 0;
+        dblk_channel_put_locked(client, lock->channel);
+        lock->channel = NULL;
+    }
+    dblk_unlock_client(client);
+    return is_there;
+}
+
+void dblk_queue_leave(struct dblk_queued *queued, int is_held)
+{
+    struct dblk_queue *queue = queued->queue;
+    dblock_client *client = queued->attempt->client;
+
+    if (queue != NULL) {
+        dblk_lock_client(client);
+        queue->contender = NULL;
+        queued->queue = NULL;
+        if (!is_held)
+            promote(queue);
+        tidy(client, queue);
+        dblk_unlock_client(client);
+    }
+    if (queued->fd >= 0)
+        (void)close(queued->fd);
+    queued->fd = -1;
+}
+
+static int is_session_fit(const dblock_lock *from, const struct dblk_attempt *to)
+{
+    const struct dblk_session *session = from->session;
+
+    return session != NULL && session->state == DBLK_SESSION_ALIVE && to->wish->is_heartbeat &&
+        session->ttl_us == to->wish->ttl_us && from->min_hold_us == 0 &&
+        from->n_extending == 0 && atomic_load(&from->deadline_us) == &session->deadline_us &&
+        dblk_hold_steps(from->client, from->strategy->id)->draw != NULL;
+}
+
+/* Would the grant be the same if `to` had taken it itself? */
+static int is_fit(const dblock_lock *from, const struct dblk_attempt *to, uint64_t now_us)
+{
+    if (from->is_import || from->is_exported || now_us >= dblk_lock_deadline(from) ||
+        strcmp(from->label, to->wish->label) != 0)
+        return 0;
+    return from->strategy->lives_in_connection
+        ? from->channel != NULL && dblk_channel_is_alive(from->client, from->channel)
+        : is_session_fit(from, to);
+}
+
+static void move_grant(dblock_lock *from, dblock_lock *to)
+{
+    dblk_lock_unregister(to); /* its own takes were all answered: not granted */
+    dblk_session_unref(to->client, to->session);
+    if (from->is_registered) {
+        dblk_lock_unregister(from);
+        memcpy(to->owner, from->owner, sizeof to->owner);
+        dblk_registry_add(&to->client->registry, to); /* room: one has just been taken out */
+        to->is_registered = 1;
+    }
+    memcpy(to->owner, from->owner, sizeof to->owner);
+    memcpy(to->owner_text, from->owner_text, sizeof to->owner_text);
+    to->session = from->session;
+    to->channel = from->channel;
+    to->link_id = from->link_id;
+    to->taken_us = from->taken_us;
+    to->token = 0;
+    to->n_handed = from->n_handed + 1;
+    to->handed_since_us = from->n_handed != 0 ? from->handed_since_us : from->granted_us;
+    atomic_store(&from->deadline_us, &from->own_deadline_us);
+    atomic_store(&from->own_deadline_us, 0);
+    from->session = NULL;
+    from->channel = NULL;
+}
+
+int dblk_queue_hand_over(struct dblock_lock *lock, uint64_t now_us)
+{
+    dblock_client *client = lock->client;
+    uint64_t since_us = lock->n_handed != 0 ? lock->handed_since_us : lock->granted_us;
+    struct dblk_queue *queue;
+    struct dblk_queued *queued;
+
+    if (client->queues == NULL)
+        return 0;
+    queue = find_queue(client, lock);
+    queued = queue != NULL && queue->contender == NULL ? queue->first : NULL;
+    if (queued == NULL || lock->n_handed >= N_HANDED || now_us - since_us >= HANDED_US ||
+        !is_fit(lock, queued->attempt, now_us))
+        return 0;
+    take_out(queue, queued);
+    queued->queue = NULL;
+    tidy(client, queue);
+    move_grant(lock, queued->attempt->lock);
+    give_turn(queued, DBLK_TURN_GRANTED);
+    return 1;
+}
+
+void dblk_queue_wake(struct dblock_lock *lock)
+{
+    struct dblk_queue *queue;
+
+    if (lock->client->queues == NULL)
+        return;
+    queue = find_queue(lock->client, lock);
+    if (queue != NULL)
+        promote(queue);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* queue.h - threads of one client that wait for the same name: one of them asks the
+ * database, the others wait here for it, and what the client holds already goes
+ * from one to the next without a round trip. Waits in order of arrival over all
+ * machines (DBLOCK_FAIR) do not come here. */
+#ifndef DBLK_QUEUE_H
+#define DBLK_QUEUE_H
+
+#include "core/client.h"
+
+struct dblk_attempt;
+
+enum dblk_turn {
+    DBLK_TURN_ASK = 1, /* ask the database: nobody else of this client does */
+    DBLK_TURN_AGAIN,   /* the same after a wait here: what is known of the name is old */
+    DBLK_TURN_GRANTED, /* a thread of this client has handed its grant over */
+    DBLK_TURN_OVER     /* the time is over, or the wait was ended: see dblk_waiter_verdict() */
+};
+
+struct dblk_queue; /* of one name */
+
+struct dblk_queued { /* one waiting thread; lives in its attempt */
+    struct dblk_attempt *attempt;
+    struct dblk_queue *queue;  /* NULL: in none */
+    struct dblk_queued *next;
+    enum dblk_turn turn;       /* 0 while it waits */
+    int fd;                    /* becomes readable with the turn; -1 until needed */
+};
+
+/* Before the database is asked at all: waits if a thread of this client has the name or waits for
+ * it. The client's mutex is not held. `*now_us` is the time before and after. */
+enum dblk_turn dblk_queue_enter(struct dblk_queued *queued, uint64_t give_up_us, uint64_t *now_us);
+/* Before a wait in the database's line, or a pause: one thread of the client is enough for that. */
+enum dblk_turn dblk_queue_contend(
+    struct dblk_queued *queued, uint64_t give_up_us, uint64_t *now_us);
+/* After DBLK_TURN_GRANTED: is it still in force? 0: it is lost, and nothing is left of it. */
+int dblk_queue_accept(struct dblk_queued *queued, uint64_t now_us);
+/* At the end of the call: whoever is next asks the database, unless the name is `is_held` now by
+ * this client, and frees what belongs to the queue. */
+void dblk_queue_leave(struct dblk_queued *queued, int is_held);
+
+/* The client's mutex held. Gives what `lock` holds to the first thread that waits here, if that
+ * may be: 1 it has been given, and `lock` holds nothing any more. */
+int dblk_queue_hand_over(struct dblock_lock *lock, uint64_t now_us);
+/* `lock` is not held any more: the first thread that waits for the name asks the database. */
+void dblk_queue_wake(struct dblock_lock *lock);
+#endif
