@@ -12,6 +12,7 @@
 #include "mysql_target.h"
 
 #define INTERRUPT_LIMIT_US 2000000u /* a KILL QUERY and the answer to it */
+#define KILL_AGAIN_US 10000u
 
 static size_t write_literal(char *target, size_t size, const struct mysql_literal *literal)
 {
@@ -133,22 +134,37 @@ unsigned int mysql_text_run(struct dblock_connection *connection, const char *sq
     return ready < 0 ? MYSQL_TEXT_CANCELLED : MYSQL_TEXT_DEADLINE;
 }
 
+/* A KILL QUERY that arrives before the server has begun the statement is forgotten when it begins:
+ * so again, until there is an answer. */
+static int kill_until_answered(struct dblock_connection *connection,
+    struct dblock_connection *killer, const struct dblock_call *call)
+{
+    struct dblock_call pause = { 0, -1 };
+    char sql[64];
+    int is_answered = 0;
+
+    (void)snprintf(sql, sizeof sql, "KILL QUERY %lu", connection->server_id);
+    while (!is_answered && dblock_clock_us() < call->deadline_us &&
+           mysql_text_run(killer, sql, call, 0, 0, NULL) == 0) {
+        pause.deadline_us = dblock_clock_us() + KILL_AGAIN_US;
+        is_answered = dblock_fd_wait(mysql_connection_fd(connection), POLLIN, &pause, 0) > 0;
+    }
+    return is_answered;
+}
+
 unsigned int mysql_text_interrupt(
     struct dblock_connection *connection, int is_write, struct mysql_text_answer *answer)
 {
     struct dblock_call call = { dblock_clock_us() + INTERRUPT_LIMIT_US, -1 };
     struct dblock_connection *killer = NULL;
     unsigned int code;
-    char sql[64];
+    int is_answered;
 
-    (void)snprintf(sql, sizeof sql, "KILL QUERY %lu", connection->server_id);
     if (mysql_connect((struct dblock_target *)connection->target, DBLOCK_ROLE_SHORT, &call,
             &killer, NULL) == DBLOCK_OK) {
-        code = mysql_text_run(killer, sql, &call, 0, 0, NULL);
-        mysql_connection_close(
-            killer, code == 0 ? DBLOCK_CLOSE_POLITE : DBLOCK_CLOSE_ABORT);
-        if (code == 0 &&
-            dblock_fd_wait(mysql_connection_fd(connection), POLLIN, &call, 0) > 0) {
+        is_answered = kill_until_answered(connection, killer, &call);
+        mysql_connection_close(killer, killer->is_dead ? DBLOCK_CLOSE_ABORT : DBLOCK_CLOSE_POLITE);
+        if (is_answered) {
             code = read_answer(connection, &call, is_write, answer);
             /* If the statement had ended by itself, the kill may be in wait for the next
              * one: let it have one that does nothing. */
