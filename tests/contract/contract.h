@@ -89,7 +89,7 @@ struct contract_case {
 };
 
 /* The topics. Each table ends with a NULL name. */
-extern const struct contract_case exclusion_cases[], waiting_cases[], expiry_cases[],
+extern const struct contract_case exclusion_cases[], waiting_cases[], queue_cases[], expiry_cases[],
     release_cases[], transfer_cases[], token_cases[], name_cases[], observe_cases[], event_cases[],
     callback_cases[], error_cases[], option_cases[], handle_cases[], schema_cases[], guard_cases[],
     sweep_cases[], answer_cases[];

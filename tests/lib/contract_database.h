@@ -66,6 +66,7 @@ struct contract_database {
     /* A transaction that stands on the row, as a guarded one does; ends with unguard(). */
     void *(*guard)(int strategy, const char *name);
     void (*unguard)(void *guard);
+    uint64_t (*n_takes)(void); /* that the database has been asked for so far */
     /* Two hours pass for that name, if it is free. */
     void (*age)(const char *name);
 };

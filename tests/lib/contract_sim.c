@@ -207,6 +207,11 @@ static void age(const char *name)
     sim_world_unlock(WORLD);
 }
 
+static uint64_t n_takes(void)
+{
+    return sim_n_steps(WORLD, SIM_STEP_TAKE);
+}
+
 const struct contract_database contract_sim = {
     .name = "sim",
     .driver = sim_driver,
@@ -228,6 +233,7 @@ const struct contract_database contract_sim = {
     .step_clock = step_clock,
     .hurt = hurt,
     .set_silent = set_silent,
+    .n_takes = n_takes,
     .delete_row = delete_row,
     .delete_session = delete_session,
     .plant = plant,
