@@ -275,6 +275,36 @@ void scene_acquire_result(struct scene *scene, unsigned client, unsigned index,
     scene_acquire_event(scene, client, index, &event);
 }
 
+/* ------------------------------------------------------------------ the line */
+
+/* Of a line nothing is modelled but that it may say anything at any time: exclusion must not depend
+ * on it. */
+static uint64_t line_end(struct scene *scene, unsigned client, const struct dblk_step *step)
+{
+    uint64_t now_us = scene_local_us(scene, client);
+    uint64_t limit_us = step->kind == DBLK_STEP_REST ? step->until_us
+                                                     : dblk_later(now_us, step->wait_us);
+
+    return dblk_sooner(limit_us, now_us + 1 + scene_below(scene, 2 * scene->plan.io_us));
+}
+
+static void line_says(struct scene *scene, const struct dblk_step *step, struct dblk_event *event)
+{
+    static const int32_t stood[] = { DBLOCK_ANSWER_YES, DBLOCK_ANSWER_YES, DBLOCK_ANSWER_YES,
+        DBLOCK_ANSWER_AGAIN, DBLOCK_ANSWER_BUSY, DBLOCK_ANSWER_NO };
+    static const int32_t rested[] = { DBLOCK_ANSWER_YES, DBLOCK_ANSWER_YES, DBLOCK_ANSWER_NO,
+        DBLOCK_ANSWER_NO, DBLOCK_ANSWER_AGAIN, DBLOCK_ANSWER_YES };
+    uint64_t chosen = scene_below(scene, 6);
+
+    event->kind = DBLK_EVENT_ANSWERED;
+    event->outcome = step->kind == DBLK_STEP_STAND ? stood[chosen] : rested[chosen];
+    if (scene_chance(scene, 30)) {
+        event->kind = DBLK_EVENT_FAILED;
+        event->status = DBLOCK_E_CONNECTION;
+        event->is_transient = 1;
+    }
+}
+
 /* ------------------------------------------------------------------ the loop */
 
 /* 1: `event` tells what came of it already. */
@@ -302,6 +332,10 @@ static int perform(struct scene *scene, unsigned client, unsigned index, struct 
     case DBLK_STEP_GIVE_BACK:
         ++scene->counts.given_back;
         ask_about(scene, client, index, SCENE_DROP);
+        return 0;
+    case DBLK_STEP_STAND:
+    case DBLK_STEP_REST:
+        scene_set_timer(scene, client, index, line_end(scene, client, &task->step));
         return 0;
     case DBLK_STEP_PAUSE:
         /* some pauses are cut short by a wake-up */
@@ -348,6 +382,7 @@ void scene_acquire_begin(struct scene *scene, unsigned client, unsigned index, u
     terms.outage_us =
         scene_below(scene, 2) ? DBLK_NEVER : scene_below(scene, 5) * scene->plan.io_us;
     terms.needs_session = task->is_heartbeat;
+    terms.has_line = wait_us > 0 && scene_below(scene, 2) != 0;
     dblk_machine_start(&task->machine, dblk_strategy_of(task->strategy), &terms);
     event.kind = DBLK_EVENT_STARTED;
     scene_acquire_event(scene, client, index, &event);
@@ -364,6 +399,8 @@ void scene_acquire_timer(struct scene *scene, unsigned client, unsigned index)
         event.kind = DBLK_EVENT_FAILED;
         event.status = DBLOCK_E_CONNECTION;
         event.is_transient = 1;
+    } else if (task->step.kind == DBLK_STEP_STAND || task->step.kind == DBLK_STEP_REST) {
+        line_says(scene, &task->step, &event);
     } else {
         event.kind = DBLK_EVENT_PAUSED;
     }
