@@ -56,6 +56,7 @@ static const struct rule {
     {'w', "wait", required_argument, TAKING | COMMAND_SHOW},
     {'E', "conflict-exit-code", required_argument, TAKING},
     {'x', "exclusive", no_argument, TAKING},
+    {'f', "fair", no_argument, TAKING},
     {'S', "strategy", required_argument, NAMING},
     {'t', "ttl", required_argument, TAKING | COMMAND_EXTEND},
     {'l', "label", required_argument, TAKING},
@@ -89,7 +90,6 @@ static const struct {
 } later[] = {
     {'s', "shared", TAKING},
     {'p', "permits", TAKING},
-    {'f', "fair", TAKING},
     {0, "once", COMMAND_RUN},
     {0, "history", COMMAND_INIT},
     {'g', "grant", COMMAND_INIT},
@@ -178,6 +178,9 @@ static int apply(struct arguments *arguments, int value, char *text)
         arguments->busy_exit = (int)number;
         return -1;
     case 'x':
+        return -1;
+    case 'f':
+        arguments->is_fair = true;
         return -1;
     case 'S':
         arguments->strategy = dblock_strategy_from_name(text);

@@ -44,7 +44,7 @@ struct arguments {
     bool is_json;
 
     /* Taking a lock. */
-    bool is_nonblock;
+    bool is_nonblock, is_fair;
     bool has_wait;
     uint64_t wait_ms; /* DBLOCK_FOREVER; -n is 0 */
     int busy_exit;    /* -E; EXIT_CODE_BUSY */

@@ -37,6 +37,8 @@ void take_init(struct take *take, const struct arguments *arguments)
     take->options.min_hold_ms = arguments->at_least_ms;
     take->options.has_advisory_id = arguments->has_id ? 1 : 0;
     take->options.advisory_id = arguments->id;
+    if (arguments->is_fair)
+        take->options.flags |= DBLOCK_FAIR;
 }
 
 void take_configure(const struct arguments *arguments, struct dblock_config *config)

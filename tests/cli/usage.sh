@@ -29,7 +29,7 @@ for command in watch metrics doctor bench; do
     like "$err" 'not in this version' "$command is said to come later"
 done
 
-for later in -s '-p 3' -f '--once daily' --shared '--permits=3' --fair '--once=daily'; do
+for later in -s '-p 3' '--once daily' --shared '--permits=3' '--once=daily'; do
     # shellcheck disable=SC2086 # two words are meant
     exits 64 "run $later" "$DBLOCK" run $later x true
     like "$err" "option ${later%%[ =]*} is not in this version" "run $later is said to come later"
