@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* perform_connection.c - the steps of a lock that lives in a connection (row,
+ * advisory). */
+#include <string.h>
+
+#include "core/channel.h"
+#include "core/driver_steps.h"
+#include "core/link.h"
+#include "core/perform_steps.h"
+
+void dblk_perform_seed(struct dblk_attempt *attempt, uint64_t now_us, struct dblk_event *event)
+{
+    dblock_client *client = attempt->client;
+    struct dblock_call call = { dblk_later(now_us, client->settings.io_us),
+        dblk_waiter_short_fd(&attempt->waiter) };
+    struct dblock_answer answer;
+    struct dblk_link *link = NULL;
+    int is_reused = 0;
+    dblock_status status;
+
+    memset(&answer, 0, sizeof answer);
+    status =
+        dblk_link_lend(client, &now_us, call.deadline_us, call.cancel_fd, &link, &attempt->error);
+    if (status == DBLOCK_OK) {
+        is_reused = link->is_reused;
+        status = client->driver->row.seed(
+            link->connection, &call, &attempt->lock->subject, &answer, &attempt->error);
+        dblk_link_return(client, link);
+    }
+    if (status != DBLOCK_OK)
+        dblk_event_failed(attempt, status, is_reused, event);
+    else
+        dblk_event_answered(&answer, event);
+}
+
+/* A grant that came after a long wait, or was seen late, says little: the server may have ended
+ * the connection again since (an idle limit, while this process stood still). So it is asked. */
+static dblock_status prove_late(
+    struct dblk_attempt *attempt, struct dblock_connection *connection, uint64_t *now_us)
+{
+    dblock_client *client = attempt->client;
+    struct dblock_call call;
+    struct dblock_answer answer;
+    dblock_status status;
+
+    if (*now_us - attempt->sent_us <= client->settings.ttl_us / 8)
+        return DBLOCK_OK;
+    memset(&answer, 0, sizeof answer);
+    call.deadline_us = dblk_later(*now_us, client->settings.io_us);
+    call.cancel_fd = -1;
+    attempt->sent_us = *now_us; /* of the request that the grant is believed by */
+    status = dblk_connection_steps(client, attempt->lock->strategy->id)->prove(
+        connection, &call, &attempt->lock->subject, &answer, &attempt->error);
+    *now_us = dblk_now_us();
+    if (status == DBLOCK_OK && answer.outcome != DBLOCK_ANSWER_YES)
+        status = dblock_error_set(&attempt->error, DBLOCK_E_CONNECTION, NULL,
+            "lock \"%s\" was granted and lost again", attempt->lock->subject.name);
+    return status;
+}
+
+void dblk_perform_take_connection(
+    struct dblk_attempt *attempt, uint64_t now_us, uint64_t wait_us, struct dblk_event *event)
+{
+    dblock_client *client = attempt->client;
+    dblock_lock *lock = attempt->lock;
+    struct dblock_grant *holder = attempt->wish->busy != NULL ? &attempt->holder : NULL;
+    struct dblk_channel *channel = NULL;
+    struct dblock_connection *connection;
+    struct dblock_call call;
+    struct dblock_answer answer;
+    struct dblock_take take;
+    int is_reused;
+    dblock_status status;
+
+    call.cancel_fd =
+        wait_us > 0 ? dblk_waiter_fd(&attempt->waiter) : dblk_waiter_short_fd(&attempt->waiter);
+    if (dblk_perform_renew_owner(attempt) != 0) {
+        dblk_event_failed(attempt, attempt->error.status, 0, event);
+        return;
+    }
+    status = dblk_channel_get(client, lock->strategy->id, wait_us > 0, &now_us, call.cancel_fd,
+        &channel, &attempt->error);
+    if (status != DBLOCK_OK) {
+        dblk_event_failed(attempt, status, 0, event);
+        return;
+    }
+    memset(&answer, 0, sizeof answer);
+    connection = dblk_channel_use(channel);
+    is_reused = channel->link == NULL || channel->link->is_reused;
+    attempt->sent_us = now_us;
+    call.deadline_us =
+        dblk_later(dblk_later(attempt->sent_us, wait_us), client->settings.io_us);
+    attempt->not_after_us = INT64_MAX; /* it lives in the connection: nothing comes later */
+    dblk_perform_fill_take(attempt, wait_us, 0, &take);
+    status = connection == NULL
+        ? dblock_error_set(
+              &attempt->error, DBLOCK_E_CONNECTION, NULL, "the connection was lost meanwhile")
+        : dblk_connection_steps(client, attempt->lock->strategy->id)->take(
+              connection, &call, &take, holder, &answer, &attempt->error);
+    event->now_us = dblk_now_us();
+    if (status == DBLOCK_OK && answer.outcome == DBLOCK_ANSWER_YES)
+        status = prove_late(attempt, connection, &event->now_us);
+    if (channel->link != NULL) {
+        channel->link->is_reused = 1; /* the next use may find it stale */
+        if (status == DBLOCK_OK)
+            channel->link->heard_us = event->now_us;
+    }
+    dblk_channel_unuse(channel);
+    if (status == DBLOCK_OK && answer.outcome == DBLOCK_ANSWER_YES) {
+        lock->channel = channel;
+        lock->taken_us = attempt->sent_us;
+        dblk_event_answered(&answer, event);
+        return;
+    }
+    dblk_channel_put(client, channel);
+    if (status != DBLOCK_OK)
+        dblk_event_failed(attempt, status, is_reused, event);
+    else
+        dblk_event_answered(&answer, event);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* perform_steps.h - what the files of perform.h share: a function for each step, and
+ * what every one of them needs. Each fills the zeroed `event`; `now_us` is the time. */
+#ifndef DBLK_PERFORM_STEPS_H
+#define DBLK_PERFORM_STEPS_H
+
+#include "core/perform.h"
+
+/* lease and insert */
+void dblk_perform_session(struct dblk_attempt *attempt, uint64_t now_us, struct dblk_event *event);
+void dblk_perform_take_recorded(struct dblk_attempt *attempt, uint64_t now_us, int heeds_line,
+    struct dblk_event *event);
+void dblk_perform_look(struct dblk_attempt *attempt, uint64_t now_us, struct dblk_event *event);
+void dblk_perform_give_back(
+    struct dblk_attempt *attempt, uint64_t now_us, struct dblk_event *event);
+void dblk_perform_stand(struct dblk_attempt *attempt, uint64_t wait_us, uint64_t now_us,
+    struct dblk_event *event);
+void dblk_perform_rest(
+    struct dblk_attempt *attempt, uint64_t until_us, struct dblk_event *event);
+
+/* row and advisory */
+void dblk_perform_seed(struct dblk_attempt *attempt, uint64_t now_us, struct dblk_event *event);
+void dblk_perform_take_connection(struct dblk_attempt *attempt, uint64_t now_us,
+    uint64_t wait_us, struct dblk_event *event);
+
+/* A fresh owner id for a take: 0, or the failure is in attempt->error. */
+int dblk_perform_renew_owner(struct dblk_attempt *attempt);
+void dblk_perform_fill_take(const struct dblk_attempt *attempt, uint64_t wait_us, int heeds_line,
+    struct dblock_take *take);
+
+/* What came of a step. `is_reused`: on a connection that had been idle before. */
+void dblk_event_failed(struct dblk_attempt *attempt, dblock_status status, int is_reused,
+    struct dblk_event *event);
+void dblk_event_answered(const struct dblock_answer *answer, struct dblk_event *event);
+
+#endif
