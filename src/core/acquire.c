@@ -172,7 +172,10 @@ static dblock_status fence(struct dblk_attempt *attempt, const struct dblk_wish 
     if (!wish->is_fenced || attempt->lock->token != 0)
         return DBLOCK_OK;
     status = dblk_token_get(attempt->lock, &token, &attempt->error);
-    if (status > 0) /* lost again while it was drawn */
+    if (status > 0 && atomic_load(&attempt->client->is_closing))
+        status = dblock_error_set(
+            &attempt->error, DBLOCK_E_CLOSED, NULL, "the client has been closed meanwhile");
+    else if (status > 0) /* lost again while it was drawn */
         status = dblock_error_set(&attempt->error, DBLOCK_E_CONNECTION, "try again",
             "lock \"%s\" was lost while its token was drawn", attempt->lock->subject.name);
     return status;
