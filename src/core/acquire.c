@@ -120,6 +120,8 @@ static void abandon(struct dblk_attempt *attempt, int64_t not_after_us)
 
     dblk_lock_client(client);
     atomic_store(&lock->state, DBLK_LOCK_RELEASED);
+    dblk_names_remove(&client->names, lock);
+    dblk_queue_wake(lock);
     if (channel != NULL && channel->n_locks == 1)
         dblk_channel_lose(client, channel, NULL);
     lock->is_freed = 1;

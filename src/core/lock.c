@@ -92,7 +92,7 @@ void dblk_lock_hold(dblock_lock *lock)
     atomic_store(&lock->state, DBLK_LOCK_HELD);
     dblk_list_add(&lock->client->held, lock);
     lock->is_in_held = 1;
-    if (!lock->is_import)
+    if (!lock->is_import && !lock->is_in_names)
         dblk_names_add(&lock->client->names, lock);
 }
 

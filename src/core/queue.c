@@ -210,6 +210,8 @@ int dblk_queue_accept(struct dblk_queued *queued, uint64_t now_us)
             now_us < atomic_load(&lock->session->deadline_us);
     if (!is_there) { /* with all that its connection or session held; the next take renews the id */
         lock->n_handed = 0;
+        dblk_names_remove(&client->names, lock);
+        dblk_queue_wake(lock);
         dblk_channel_put_locked(client, lock->channel);
         lock->channel = NULL;
     }
@@ -280,6 +282,9 @@ static void move_grant(dblock_lock *from, dblock_lock *to)
     atomic_store(&from->own_deadline_us, 0);
     from->session = NULL;
     from->channel = NULL;
+    /* held from now on: who comes before its thread has woken waits here, too */
+    dblk_names_remove(&from->client->names, from);
+    dblk_names_add(&to->client->names, to);
 }
 
 int dblk_queue_hand_over(struct dblock_lock *lock, uint64_t now_us)
