@@ -11,6 +11,16 @@
 
 #include "mysql_statement.h"
 #include "mysql_target.h"
+#include "mysql_wire.h"
+
+/* The rows of an answer whose head was read. 0 or not. */
+static int store(MYSQL *mysql, MYSQL_RES **ret_rows)
+{
+    if (mysql_field_count(mysql) == 0)
+        return 0;
+    *ret_rows = mysql_store_result(mysql);
+    return *ret_rows == NULL && mysql_errno(mysql) != 0;
+}
 
 #if MYSQL_IS_MARIADB_CLIENT
 
@@ -88,9 +98,11 @@ int mysql_call_prepare(
 {
     struct waiting waiting = { mysql, call, 0, 0, 0 };
     int result = 1;
-    int wanted =
-        mysql_stmt_prepare_start(&result, statement, sql, (unsigned long)strlen(sql));
+    int wanted;
 
+    if (mysql_wire_limit(mysql, call))
+        return mysql_stmt_prepare(statement, sql, (unsigned long)strlen(sql));
+    wanted = mysql_stmt_prepare_start(&result, statement, sql, (unsigned long)strlen(sql));
     while (wanted != 0)
         wanted = mysql_stmt_prepare_cont(&result, statement, await(&waiting, wanted));
     return result;
@@ -100,8 +112,11 @@ int mysql_call_execute(MYSQL *mysql, MYSQL_STMT *statement, const struct dblock_
 {
     struct waiting waiting = { mysql, call, 0, 0, 0 };
     int result = 1;
-    int wanted = mysql_stmt_execute_start(&result, statement);
+    int wanted;
 
+    if (mysql_wire_limit(mysql, call))
+        return mysql_stmt_execute(statement);
+    wanted = mysql_stmt_execute_start(&result, statement);
     while (wanted != 0)
         wanted = mysql_stmt_execute_cont(&result, statement, await(&waiting, wanted));
     return result;
@@ -111,8 +126,11 @@ int mysql_call_fetch(MYSQL *mysql, MYSQL_STMT *statement, const struct dblock_ca
 {
     struct waiting waiting = { mysql, call, 0, 0, 0 };
     int result = 1;
-    int wanted = mysql_stmt_fetch_start(&result, statement);
+    int wanted;
 
+    if (mysql_wire_limit(mysql, call))
+        return mysql_stmt_fetch(statement);
+    wanted = mysql_stmt_fetch_start(&result, statement);
     while (wanted != 0)
         wanted = mysql_stmt_fetch_cont(&result, statement, await(&waiting, wanted));
     return result;
@@ -122,8 +140,11 @@ int mysql_call_store(MYSQL *mysql, MYSQL_STMT *statement, const struct dblock_ca
 {
     struct waiting waiting = { mysql, call, 0, 0, 0 };
     int result = 1;
-    int wanted = mysql_stmt_store_result_start(&result, statement);
+    int wanted;
 
+    if (mysql_wire_limit(mysql, call))
+        return mysql_stmt_store_result(statement);
+    wanted = mysql_stmt_store_result_start(&result, statement);
     while (wanted != 0)
         wanted = mysql_stmt_store_result_cont(&result, statement, await(&waiting, wanted));
     return result;
@@ -133,9 +154,12 @@ int mysql_call_answer(MYSQL *mysql, const struct dblock_call *call, MYSQL_RES **
 {
     struct waiting waiting = { mysql, call, 0, 0, 0 };
     my_bool failed = 1;
-    int wanted = mysql_read_query_result_start(&failed, mysql);
+    int wanted;
 
     *ret_rows = NULL;
+    if (mysql_wire_limit(mysql, call))
+        return mysql_read_query_result(mysql) != 0 || store(mysql, ret_rows) != 0;
+    wanted = mysql_read_query_result_start(&failed, mysql);
     while (wanted != 0)
         wanted = mysql_read_query_result_cont(&failed, mysql, await(&waiting, wanted));
     if (failed)
@@ -146,8 +170,9 @@ int mysql_call_answer(MYSQL *mysql, const struct dblock_call *call, MYSQL_RES **
     return *ret_rows == NULL && mysql_errno(mysql) != 0;
 }
 
-int mysql_call_send(MYSQL *mysql, const char *sql)
+int mysql_call_send(MYSQL *mysql, const char *sql, const struct dblock_call *call)
 {
+    (void)mysql_wire_limit(mysql, call);
     return mysql_send_query(mysql, sql, (unsigned long)strlen(sql));
 }
 
@@ -262,17 +287,15 @@ int mysql_call_answer(MYSQL *mysql, const struct dblock_call *call, MYSQL_RES **
 {
     (void)call;
     *ret_rows = NULL;
-    if (mysql_read_query_result(mysql) != 0)
-        return 1;
-    *ret_rows = mysql_store_result(mysql);
-    return *ret_rows == NULL && mysql_errno(mysql) != 0;
+    return mysql_read_query_result(mysql) != 0 || store(mysql, ret_rows) != 0;
 }
 
-int mysql_call_send(MYSQL *mysql, const char *sql)
+int mysql_call_send(MYSQL *mysql, const char *sql, const struct dblock_call *call)
 {
     struct held held;
     int result;
 
+    (void)call;
     hold_sigpipe(&held);
     result = mysql_send_query(mysql, sql, (unsigned long)strlen(sql));
     let_sigpipe(&held);

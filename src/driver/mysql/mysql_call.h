@@ -2,7 +2,8 @@
 /* mysql_call.h - the client library's calls that wait for the server, bounded by a
  * struct dblock_call to the millisecond.
  *
- * MariaDB's library can leave such a call and come back to it; then the wait is ours.
+ * MariaDB's library lets us read its socket (mysql_wire.h). While it connects, and under
+ * TLS, it can leave a call and come back to it; then the wait is ours.
  * Oracle's cannot: there its own time-outs bound connecting and statements, in whole
  * seconds, rounded up, and a canceller is heeded before connecting only. Results as of the
  * calls that they stand for. */
@@ -27,7 +28,7 @@ int mysql_call_execute(MYSQL *mysql, MYSQL_STMT *statement, const struct dblock_
 int mysql_call_fetch(MYSQL *mysql, MYSQL_STMT *statement, const struct dblock_call *call);
 int mysql_call_store(MYSQL *mysql, MYSQL_STMT *statement, const struct dblock_call *call);
 /* These three wait for nothing but room in the socket's buffer. */
-int mysql_call_send(MYSQL *mysql, const char *sql);
+int mysql_call_send(MYSQL *mysql, const char *sql, const struct dblock_call *call);
 void mysql_call_forget(MYSQL_STMT *statement);
 void mysql_call_close(MYSQL *mysql);
 /* The answer to mysql_call_send(); `*ret_rows` NULL: it has none. 0 or not. */

@@ -244,6 +244,7 @@ dblock_status mysql_connect(struct dblock_target *target, int role, const struct
         goto done;
     }
     set_socket(connection);
+    mysql_wire_take(&connection->wire, connection->mysql);
     connection->server_id = mysql_thread_id(connection->mysql);
     if ((connection->mysql->client_flag & CLIENT_FOUND_ROWS) != 0) {
         status = dblock_error_set(reterr, DBLOCK_E_UNSUPPORTED,

@@ -8,9 +8,11 @@
 #include <mysql.h>
 
 #include "mysql_statement.h"
+#include "mysql_wire.h"
 
 struct dblock_connection {
     MYSQL *mysql;
+    struct mysql_wire wire;
     const struct dblock_target *target;
     int role;    /* DBLOCK_ROLE_* */
     int is_dead; /* the server is not heard on this any more */

@@ -120,7 +120,7 @@ unsigned int mysql_text_run(struct dblock_connection *connection, const char *sq
 
     if (mysql_check_sendable(connection, call) != 0)
         return connection->error_code;
-    if (mysql_call_send(connection->mysql, sql) != 0)
+    if (mysql_call_send(connection->mysql, sql, call) != 0)
         return note_text_error(connection, is_write);
     if (!heed_cancel && MYSQL_IS_MARIADB_CLIENT) /* the library waits as we say: no poll before */
         return read_answer(connection, call, is_write, answer);
