@@ -11,10 +11,8 @@
 #include <cmocka.h>
 #include <fcntl.h>
 #include <mysql.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,93 +164,6 @@ static void open__of_an_unreachable_server_fails_in_time(void **state)
     (void)close(silent);
 }
 
-/* A proxy in front of the server that can swallow either direction, or cut. */
-struct proxy {
-    int listener;
-    uint16_t port;
-    atomic_int swallow_requests, swallow_answers, cut;
-    struct sockaddr_in server;
-    pthread_t thread;
-};
-
-static void *run_proxy(void *argument)
-{
-    struct proxy *proxy = argument;
-    int client = accept(proxy->listener, NULL, NULL);
-    int server = socket(AF_INET, SOCK_STREAM, 0);
-    char bytes[16384];
-
-    if (client < 0 ||
-        connect(server, (struct sockaddr *)&proxy->server, sizeof proxy->server) != 0)
-        return NULL;
-    for (;;) {
-        struct pollfd fds[2] = { { client, POLLIN, 0 }, { server, POLLIN, 0 } };
-        int i;
-
-        if (atomic_load(&proxy->cut))
-            break;
-        if (poll(fds, 2, 10) <= 0)
-            continue;
-        for (i = 0; i < 2; ++i) {
-            ssize_t n;
-
-            if (fds[i].revents == 0)
-                continue;
-            n = read(fds[i].fd, bytes, sizeof bytes);
-            if (n <= 0) {
-                (void)close(client);
-                (void)close(server);
-                return NULL;
-            }
-            if (!atomic_load(i == 0 ? &proxy->swallow_requests : &proxy->swallow_answers))
-                (void)!write(i == 0 ? server : client, bytes, (size_t)n);
-        }
-    }
-    (void)close(client);
-    (void)close(server);
-    return NULL;
-}
-
-static struct dblock_connection *connect_by(struct proxy *proxy, struct dblock_target **ret_target)
-{
-    struct sockaddr_in address;
-    socklen_t size = sizeof address;
-    struct dblock_connection *connection;
-    char url[MYSQL_FIXTURE_URL_MAX];
-    char *port;
-
-    memset(proxy, 0, sizeof *proxy);
-    memset(&address, 0, sizeof address);
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    proxy->listener = socket(AF_INET, SOCK_STREAM, 0);
-    assert_int_equal(bind(proxy->listener, (struct sockaddr *)&address, size), 0);
-    assert_int_equal(listen(proxy->listener, 5), 0);
-    assert_int_equal(getsockname(proxy->listener, (struct sockaddr *)&address, &size), 0);
-    proxy->port = ntohs(address.sin_port);
-    proxy->server = address;
-    proxy->server.sin_port = htons((uint16_t)mysql_fixture_port(&fixture));
-    assert_int_equal(pthread_create(&proxy->thread, NULL, run_proxy, proxy), 0);
-    (void)mysql_fixture_url(&fixture, url, NULL, NULL, NULL);
-    port = strrchr(url, ':');
-    (void)snprintf(port, sizeof url - (size_t)(port - url), ":%u/%s", proxy->port,
-        mysql_fixture_database(&fixture));
-    *ret_target = mysql_fixture_target(&fixture, url);
-    connection = mysql_fixture_connect_to(&fixture, *ret_target, DBLOCK_ROLE_SHORT);
-    assert_non_null(connection);
-    return connection;
-}
-
-static void end_proxy(
-    struct proxy *proxy, struct dblock_connection *connection, struct dblock_target *target)
-{
-    fixture.driver->connection.close(connection, DBLOCK_CLOSE_ABORT);
-    atomic_store(&proxy->cut, 1);
-    (void)pthread_join(proxy->thread, NULL);
-    (void)close(proxy->listener);
-    fixture.driver->target_close(target);
-}
-
 static dblock_status take_within(struct dblock_connection *connection, const char *name,
     const char *owner, uint64_t limit_us)
 {
@@ -261,61 +172,6 @@ static dblock_status take_within(struct dblock_connection *connection, const cha
     mysql_fixture_limit(&fixture, limit_us, -1);
     return fixture.driver->lease.take(
         connection, &fixture.call, &take, NULL, &fixture.answer, &fixture.error);
-}
-
-static void lost_answers__are_uncertain_and_in_time(void **state)
-{
-    struct dblock_connection *connection;
-    struct dblock_subject subject = mysql_subject("lost");
-    struct dblock_target *target;
-    struct proxy proxy;
-    uint64_t begun;
-
-    (void)state;
-    connection = connect_by(&proxy, &target);
-    assert_int_equal(take_within(connection, "warm", "warm", SECOND), DBLOCK_OK);
-    atomic_store(&proxy.swallow_answers, 1);
-    begun = test_now_ms();
-    assert_int_equal(take_within(connection, "lost", "lost", 300000), DBLOCK_E_UNCERTAIN);
-    assert_true(test_now_ms() - begun >= 290 && test_now_ms() - begun < 600 + LATE_MS);
-    assert_false(fixture.driver->connection.is_alive(connection));
-    /* it was done all the same */
-    assert_int_equal(mysql_look(&fixture, mine, DBLOCK_LEASE, "lost"), YES);
-    /* nothing more is sent on that connection */
-    assert_int_equal(take_within(connection, "lost2", "lost", SECOND), DBLOCK_E_CONNECTION);
-    end_proxy(&proxy, connection, target);
-    assert_int_equal(mysql_drop(&fixture, mine, DBLOCK_LEASE, "lost", "lost", 0), YES);
-    assert_int_equal(mysql_drop(&fixture, mine, DBLOCK_LEASE, "warm", "warm", 0), YES);
-
-    /* a read whose answer is lost had no effect */
-    connection = connect_by(&proxy, &target);
-    assert_int_equal(mysql_look(&fixture, connection, DBLOCK_LEASE, "lost"), DBLOCK_ANSWER_NO);
-    atomic_store(&proxy.swallow_answers, 1);
-    mysql_fixture_limit(&fixture, 200000, -1);
-    assert_int_equal(fixture.driver->lease.look(connection, &fixture.call, &subject,
-                         &fixture.grant, &fixture.answer, &fixture.error),
-        DBLOCK_E_CONNECTION);
-    end_proxy(&proxy, connection, target);
-
-    /* swallowed on the way there: nobody can know */
-    connection = connect_by(&proxy, &target);
-    assert_int_equal(take_within(connection, "warm", "warm2", SECOND), DBLOCK_OK);
-    atomic_store(&proxy.swallow_requests, 1);
-    assert_int_equal(take_within(connection, "lost", "lost", 200000), DBLOCK_E_UNCERTAIN);
-    assert_int_equal(mysql_look(&fixture, mine, DBLOCK_LEASE, "lost"), DBLOCK_ANSWER_NO);
-    end_proxy(&proxy, connection, target);
-
-    /* the server is seen gone before anything is sent */
-    connection = connect_by(&proxy, &target);
-    atomic_store(&proxy.cut, 1);
-    test_pass_ms(100);
-    assert_int_equal(take_within(connection, "lost", "lost", SECOND), DBLOCK_E_CONNECTION);
-    assert_false(fixture.driver->connection.is_alive(connection));
-    end_proxy(&proxy, connection, target);
-
-    /* no time: nothing is sent, and the connection stays */
-    assert_int_equal(take_within(mine, "lost", "lost", 0), DBLOCK_E_CONNECTION);
-    assert_true(fixture.driver->connection.is_alive(mine));
 }
 
 static void killed_connection__is_known_before_the_next_statement(void **state)
@@ -551,7 +407,6 @@ int main(void)
         cmocka_unit_test(open__leaves_the_handling_of_signals_alone),
         cmocka_unit_test(login__failures_show_no_password),
         cmocka_unit_test(open__of_an_unreachable_server_fails_in_time),
-        cmocka_unit_test(lost_answers__are_uncertain_and_in_time),
         cmocka_unit_test(killed_connection__is_known_before_the_next_statement),
         cmocka_unit_test(forked_child__leaves_the_parents_connection_alone),
         cmocka_unit_test(missing_tables__are_e_schema),
