@@ -30,9 +30,10 @@ support_objects = $(call to_objects, \
     $(filter-out $(call program_sources,$(1)),$(call found,tests/$(1)/*.c)))
 
 test_programs := $(foreach suite,$(suites_c),$(call programs_of,$(suite)))
-# One benchmark, of all files of its folder.
-bench_program := $(test_folder)/bench/pairs
-bench_objects := $(call to_objects,$(call found,tests/bench/pairs/*.c))
+# Each benchmark is one program, of all files of its folder and of what they share.
+benchmarks := pairs
+bench_programs := $(benchmarks:%=$(test_folder)/bench/%)
+bench_objects = $(call to_objects,$(call found,tests/bench/$(1)/*.c tests/bench/lib/*.c))
 example_programs := $(call to_programs,$(call found,tests/examples/*.c))
 
 # ----------------------------------------------------------------- compilation
@@ -76,21 +77,25 @@ $(call programs_of,$(1)): $$(test_folder)/%: $$(BUILD)/obj/tests/%.o $$(support_
 endef
 $(foreach suite,$(suites_c),$(eval $(call suite_programs,$(suite))))
 
-$(bench_program): $(bench_objects) $(test_libraries)
-	$(make_folder)
-	$(call quiet,LINK,$@)$(link) -pie -o $@ $(bench_objects) $(test_link_libs)
+# $(1) benchmark
+define bench_program
+$$(test_folder)/bench/$(1): $$(call bench_objects,$(1)) $$(test_libraries)
+	$$(make_folder)
+	$$(call quiet,LINK,$$@)$$(link) -pie -o $$@ $$(call bench_objects,$(1)) $$(test_link_libs)
+endef
+$(foreach benchmark,$(benchmarks),$(eval $(call bench_program,$(benchmark))))
 
 $(example_programs): $(test_folder)/%: $(BUILD)/obj/tests/%.o $(test_libraries)
 	$(make_folder)
 	$(call quiet,LINK,$@)$(link) -pie -o $@ $< $(test_link_libs)
 
-test_sources := $(wildcard tests/lib/*.c $(suites_c:%=tests/%/*.c) tests/bench/pairs/*.c tests/examples/*.c)
+test_sources := $(wildcard tests/lib/*.c $(suites_c:%=tests/%/*.c) tests/bench/*/*.c tests/examples/*.c)
 .SECONDARY: $(test_sources:%.c=$(BUILD)/obj/%.o)
 
 # ----------------------------------------------------------------------- goals
 
 .PHONY: test-programs
-test-programs: $(test_programs) $(bench_program) $(example_programs)
+test-programs: $(test_programs) $(bench_programs) $(example_programs)
 
 ifneq ($(filter test test-programs,$(MAKECMDGOALS)),)
 ifeq ($(call have_package,cmocka),)
@@ -109,7 +114,7 @@ test: all $(foreach suite,$(SUITES),$(call programs_of,$(suite)))
 list-tests:
 	@$(if $(chosen_tests),printf '%s\n' $(chosen_tests),:)
 
-bench: all $(bench_program)
+bench: all $(bench_programs)
 	@tests/bench/run $(BUILD)
 
 soak: $(call programs_of,simulation)

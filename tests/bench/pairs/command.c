@@ -51,14 +51,14 @@ static int is_made(char *const *init_words)
 static void tell(struct settings *settings, double *flock_us, double *dblock_us)
 {
     size_t n = (size_t)settings->n_commands;
-    double flock_p50 = sampling_median(flock_us, n);
-    double dblock_p50 = sampling_median(dblock_us, n);
+    double flock_p50 = bench_median(flock_us, n);
+    double dblock_p50 = bench_median(dblock_us, n);
     double ratio = dblock_p50 / flock_p50;
 
     (void)printf("flock -n f true %.0f us, dblock run -n x -- true %.0f us: ratio %.2f"
                  " (goal 3.00)%s\n",
-        flock_p50, dblock_p50, ratio, report_goal(settings, ratio, 3));
-    report_json(settings, "SQLite", "command", "flock_us", flock_p50, "dblock_us", dblock_p50,
+        flock_p50, dblock_p50, ratio, report_goal(&settings->report, ratio, 3));
+    report_json(&settings->report, "SQLite", "command", "flock_us", flock_p50, "dblock_us", dblock_p50,
         "ratio", ratio, "goal", 3.0, NULL);
 }
 

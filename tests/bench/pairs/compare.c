@@ -51,9 +51,9 @@ static void print_line(const struct database *database, int strategy,
     (void)printf("%-11s %-9s %9.1f %9.1f %6.3f  %.2f-%.2f %8.1f %8.1f %6.2f %6s %6s%s\n",
         database->name, name, comparison->raw.p50_us, comparison->ours.p50_us, comparison->ratio,
         comparison->best, comparison->worst, comparison->raw.cpu_us, comparison->ours.cpu_us,
-        comparison->cpu_ratio, trips, goal_text, report_goal(settings, comparison->ratio, goal));
+        comparison->cpu_ratio, trips, goal_text, report_goal(&settings->report, comparison->ratio, goal));
     (void)fflush(stdout);
-    report_json(settings, database->name, name, "raw_us", comparison->raw.p50_us, "dblock_us",
+    report_json(&settings->report, database->name, name, "raw_us", comparison->raw.p50_us, "dblock_us",
         comparison->ours.p50_us, "ratio", comparison->ratio, "cpu_ratio", comparison->cpu_ratio,
         "round_trips", round_trips, "goal", goal, NULL);
 }

@@ -86,9 +86,9 @@ static int measure(struct holding *holding, const char *url, struct settings *se
     rows = holding->database->count_updates(url) - rows;
     (void)printf("%-11s %6ld leases: %.0f heartbeats, %.0f %s, %.0f rows updated%s\n",
         holding->database->name, holding->n_locks, beats, messages, unit, rows,
-        report_goal(settings, messages / beats > rows / beats ? messages / beats : rows / beats,
+        report_goal(&settings->report, messages / beats > rows / beats ? messages / beats : rows / beats,
             1.25));
-    report_json(settings, holding->database->name, "heartbeat", "leases",
+    report_json(&settings->report, holding->database->name, "heartbeat", "leases",
         (double)holding->n_locks, "heartbeats", beats, "messages", messages, "rows", rows, NULL);
     return 0;
 }

@@ -4,15 +4,13 @@
  * Prints tables and marks what misses its goal. A benchmark and not a test: the exit
  * status is 0 all the same, and 1 only if something could not be measured. tests/bench/run
  * starts this with servers, all on one processor. */
-#define _XOPEN_SOURCE 700 /* nftw */
-
 #include "pairs.h"
 
-#include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+
+#include "bench/lib/choice.h"
+#include "bench/lib/folder.h"
 
 static const struct database *const databases[] = {
 #ifdef DBLOCK_TEST_HAS_SQLITE
@@ -33,40 +31,18 @@ static const char usage[] =
     "WORD is pairs, heartbeat, memory or command, or the begin of a database's name.\n"
     "Servers: DBLOCK_TEST_PGSQL and DBLOCK_TEST_MYSQL_SOCKET (ci/services env).\n";
 
-struct choice {
-    const char *words[8];
-    int n_words;
-};
-
-/* Is it chosen among those of its kind? All are, if none of the kind was named. */
-static int is_chosen(const struct choice *choice, const char *name, const char *const *kind)
-{
-    int is_kind_named = 0;
-    int i, j;
-
-    for (i = 0; i < choice->n_words; ++i)
-        for (j = 0; kind[j] != NULL; ++j) {
-            if (strncmp(kind[j], choice->words[i], strlen(choice->words[i])) != 0)
-                continue;
-            is_kind_named = 1;
-            if (strcmp(kind[j], name) == 0)
-                return 1;
-        }
-    return !is_kind_named;
-}
-
 static int is_part_chosen(const struct choice *choice, const char *name)
 {
     static const char *const parts[] = { "pairs", "heartbeat", "memory", "command", NULL };
 
-    return is_chosen(choice, name, parts);
+    return choice_has(choice, name, parts);
 }
 
 static int is_database_chosen(const struct choice *choice, const char *name)
 {
     static const char *const names[] = { "SQLite", "PostgreSQL", "MariaDB", NULL };
 
-    return is_chosen(choice, name, names);
+    return choice_has(choice, name, names);
 }
 
 typedef int (*benchmark_fn)(const struct database *, const char *, struct settings *);
@@ -123,17 +99,9 @@ static int run_parts(const struct choice *choice, struct settings *settings)
         (void)printf("\nthe command, medians of %d by turns\n", settings->n_commands);
         failed |= command_run(settings) != 0;
     }
-    (void)printf("\n%d goals missed%s\n", settings->n_missed,
+    (void)printf("\n%d goals missed%s\n", settings->report.n_missed,
         failed ? "; some things could not be measured" : "");
     return failed;
-}
-
-static int remove_one(const char *path, const struct stat *about, int kind, struct FTW *place)
-{
-    (void)about;
-    (void)kind;
-    (void)place;
-    return remove(path);
 }
 
 static int read_arguments(
@@ -144,7 +112,7 @@ static int read_arguments(
     for (i = 1; i + 1 < argc; i += 2) {
         const char *value = argv[i + 1];
 
-        if (strcmp(argv[i], "--only") == 0 && choice->n_words < 8)
+        if (strcmp(argv[i], "--only") == 0 && choice->n_words < N_CHOICES)
             choice->words[choice->n_words++] = value;
         else if (strcmp(argv[i], "--rounds") == 0)
             settings->n_rounds = (int)strtol(value, NULL, 10);
@@ -185,22 +153,11 @@ int main(int argc, char **argv)
         (void)fputs(usage, stderr);
         return 64;
     }
-    if (json != NULL && (settings.json = fopen(json, "w")) == NULL) {
-        perror(json);
+    if (report_begin(&settings.report, json) != 0 || folder_make(folder, sizeof folder) != 0)
         return 73;
-    }
-    (void)snprintf(folder, sizeof folder, "%.480s/dblock-bench.XXXXXX",
-        getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/var/tmp");
-    if (mkdtemp(folder) == NULL) {
-        perror(folder);
-        return 73;
-    }
     settings.folder = folder;
-    report_begin(&settings);
     failed = run_parts(&choice, &settings);
-    report_end(&settings);
-    if (settings.json != NULL)
-        (void)fclose(settings.json);
-    (void)nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    report_end(&settings.report);
+    folder_remove(folder);
     return failed;
 }

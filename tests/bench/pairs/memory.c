@@ -45,8 +45,8 @@ int memory_run(const struct database *database, const char *url, struct settings
             growth_kb = resident_kb() - before_kb;
             (void)printf("%-11s %-9s %ld pairs: %.0f KiB resident before, %+.0f KiB after%s\n",
                 database->name, dblock_strategy_name(strategy), settings->n_memory_pairs,
-                before_kb, growth_kb, report_goal(settings, growth_kb, ALLOWED_KB));
-            report_json(settings, database->name, "memory", "pairs",
+                before_kb, growth_kb, report_goal(&settings->report, growth_kb, ALLOWED_KB));
+            report_json(&settings->report, database->name, "memory", "pairs",
                 (double)settings->n_memory_pairs, "before_kb", before_kb, "growth_kb", growth_kb,
                 NULL);
             result = 0;

@@ -9,7 +9,9 @@
 
 #include <dblock/dblock.h>
 
-#include <stdio.h>
+#include "bench/lib/numbers.h"
+#include "bench/lib/report.h"
+#include "bench/lib/url.h"
 
 enum { N_STRATEGIES = 4, ID_SIZE = 16 };
 
@@ -72,14 +74,10 @@ struct comparison {
     double best;
 };
 
-uint64_t bench_now_ns(void);
-
 /* A B A B: `n_rounds` rounds of `seconds` for each side, in short turns. 0 or -1. */
 int sampling_compare(const struct side *raw, const struct side *ours, int n_rounds,
     double seconds, struct comparison *ret_comparison);
 void sampling_free(struct comparison *comparison);
-
-double sampling_median(double *values, size_t n);
 
 /* ------------------------------------------------------------------ proxy.c */
 
@@ -92,9 +90,6 @@ struct proxy *proxy_open(const char *url, char *ret_url, size_t size);
 uint64_t proxy_count(const struct proxy *proxy);
 void proxy_close(struct proxy *proxy);
 
-/* The value of "key=" in the query of a URL; 0 if it is not there. */
-int url_value(const char *url, const char *key, char *ret_value, size_t size);
-
 /* ----------------------------------------------------- the other benchmarks */
 
 struct settings {
@@ -105,9 +100,7 @@ struct settings {
     int n_commands;
     const char *command; /* path of dblock; NULL: not measured */
     const char *folder;  /* for files; ours alone */
-    FILE *json;          /* NULL: not wanted */
-    int n_missed;        /* goals */
-    int n_written;       /* JSON records */
+    struct report report;
 };
 
 /* Each prints its lines. 0, or -1: it could not be measured. */
@@ -115,14 +108,5 @@ int pairs_run(const struct database *database, const char *url, struct settings 
 int heartbeat_run(const struct database *database, const char *url, struct settings *settings);
 int memory_run(const struct database *database, const char *url, struct settings *settings);
 int command_run(struct settings *settings);
-
-/* ----------------------------------------------------------------- report.c */
-
-/* The end of a line of a table, " missed" or "", and counts. goal 0: none. */
-const char *report_goal(struct settings *settings, double value, double goal);
-void report_begin(const struct settings *settings);
-/* One record: a name, and numbers by "key" until NULL: report_json(s, "x", "us", 1.5, NULL). */
-void report_json(struct settings *settings, const char *what, const char *of, ...);
-void report_end(const struct settings *settings);
 
 #endif

@@ -32,26 +32,6 @@ struct proxy {
     _Atomic uint64_t n_messages;
 };
 
-int url_value(const char *url, const char *key, char *ret_value, size_t size)
-{
-    const char *place = strpbrk(url, "?");
-    size_t key_size = strlen(key);
-
-    for (; place != NULL; place = strchr(place, '&')) {
-        ++place;
-        if (strncmp(place, key, key_size) == 0 && place[key_size] == '=') {
-            size_t n = strcspn(place + key_size + 1, "&");
-
-            if (n >= size)
-                return 0;
-            memcpy(ret_value, place + key_size + 1, n);
-            ret_value[n] = 0;
-            return 1;
-        }
-    }
-    return 0;
-}
-
 static void accept_client(struct proxy *proxy)
 {
     int client = accept(proxy->listener, NULL, NULL);

@@ -11,36 +11,12 @@
 
 enum { WARM_UP_PAIRS = 200, TURNS_PER_ROUND = 15 };
 
-uint64_t bench_now_ns(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static double cpu_us(void)
 {
     struct timespec used;
 
     (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
     return (double)used.tv_sec * 1e6 + (double)used.tv_nsec / 1e3;
-}
-
-static int compare_durations(const void *left, const void *right)
-{
-    uint32_t a = *(const uint32_t *)left;
-    uint32_t b = *(const uint32_t *)right;
-
-    return (a > b) - (a < b);
-}
-
-static int compare_values(const void *left, const void *right)
-{
-    double a = *(const double *)left;
-    double b = *(const double *)right;
-
-    return (a > b) - (a < b);
 }
 
 static double median_us(const uint32_t *durations_ns, size_t n)
@@ -53,16 +29,9 @@ static double median_us(const uint32_t *durations_ns, size_t n)
         return 0;
     }
     memcpy(sorted, durations_ns, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, compare_durations);
-    result = sorted[n / 2] / 1e3;
+    result = bench_quantile_ns(sorted, n, 0.5) / 1e3;
     free(sorted);
     return result;
-}
-
-double sampling_median(double *values, size_t n)
-{
-    qsort(values, n, sizeof *values, compare_values);
-    return n > 0 ? values[n / 2] : 0;
 }
 
 static int keep(struct samples *samples, uint64_t duration_ns)
@@ -160,7 +129,7 @@ int sampling_compare(const struct side *raw, const struct side *ours, int n_roun
         failed = run_round(raw, ours, i == 0, seconds, ratios + (size_t)i * TURNS_PER_ROUND,
             ret_comparison);
     if (!failed)
-        ret_comparison->ratio = sampling_median(ratios, n_turns);
+        ret_comparison->ratio = bench_median(ratios, n_turns);
     free(ratios);
     if (failed) {
         sampling_free(ret_comparison);
