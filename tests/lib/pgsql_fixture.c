@@ -261,6 +261,16 @@ int pgsql_extend(struct pgsql_fixture *fixture, struct dblock_connection *connec
     return STEP(fixture, insert.extend, &subject, pgsql_id(owner), ttl_us);
 }
 
+int pgsql_draw_for(struct pgsql_fixture *fixture, struct dblock_connection *connection,
+    int strategy, const char *name, const char *owner)
+{
+    struct dblock_subject subject = pgsql_subject(name);
+
+    if (strategy == DBLOCK_LEASE)
+        return STEP(fixture, lease.draw, &subject, pgsql_id(owner));
+    return STEP(fixture, insert.draw, &subject, pgsql_id(owner));
+}
+
 int pgsql_look(struct pgsql_fixture *fixture, struct dblock_connection *connection, int strategy,
     const char *name)
 {

@@ -65,6 +65,9 @@ int pgsql_drop(struct pgsql_fixture *fixture, struct dblock_connection *connecti
     const char *name, const char *owner, uint64_t keep_us);
 int pgsql_extend(struct pgsql_fixture *fixture, struct dblock_connection *connection,
     int strategy, const char *name, const char *owner, uint64_t ttl_us);
+/* LEASE, INSERT: a new token of the grant that is there. */
+int pgsql_draw_for(struct pgsql_fixture *fixture, struct dblock_connection *connection,
+    int strategy, const char *name, const char *owner);
 int pgsql_look(struct pgsql_fixture *fixture, struct dblock_connection *connection, int strategy,
     const char *name);
 int pgsql_break(struct pgsql_fixture *fixture, struct dblock_connection *connection, int strategy,

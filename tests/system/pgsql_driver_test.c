@@ -292,6 +292,40 @@ static void break__ends_that_grant_and_tells_its_session(void **state)
     }
 }
 
+/* A grant that goes from thread to thread within a client. */
+static void draw__gives_the_grant_a_new_token(void **state)
+{
+    PGconn *guard = pgsql_plain(&f, NULL);
+    int64_t token;
+    int strategy, i;
+
+    (void)state;
+    assert_int_equal(YES, pgsql_begin(&f, a, "s-draw", 60 * SECOND));
+    FOR_BOTH (strategy) {
+        assert_int_equal(NO, pgsql_draw_for(&f, a, strategy, "drawn", "o1"));
+        assert_int_equal(YES, pgsql_take(&f, a, strategy, "drawn", "o1", "s-draw", 0));
+        token = f.answer.token;
+        assert_int_equal(NO, pgsql_draw_for(&f, b, strategy, "drawn", "o2"));
+        assert_int_equal(YES, pgsql_draw_for(&f, b, strategy, "drawn", "o1"));
+        assert_true(f.answer.token > token && f.answer.now_us > 0);
+        token = f.answer.token;
+        assert_int_equal(YES, pgsql_look(&f, b, strategy, "drawn"));
+        assert_true(f.grant.token == token && f.grant.is_heartbeat);
+        pgsql_run(guard, "BEGIN");
+        pgsql_run(guard,
+            text("SELECT token FROM %s WHERE name = 'drawn' FOR SHARE", tables[strategy]));
+        assert_int_equal(PINNED, pgsql_draw_for(&f, a, strategy, "drawn", "o1"));
+        pgsql_run(guard, "COMMIT");
+        assert_int_equal(YES, pgsql_drop(&f, a, strategy, "drawn", "o1", 0));
+        assert_int_equal(NO, pgsql_draw_for(&f, a, strategy, "drawn", "o1"));
+        assert_int_equal(YES, pgsql_take(&f, b, strategy, "drawn", "o3", NULL, 60000));
+        assert_true(f.answer.token > token);
+        test_pass_ms(70);
+        assert_int_equal(NO, pgsql_draw_for(&f, b, strategy, "drawn", "o3"));
+    }
+    PQfinish(guard);
+}
+
 static void names__are_byte_exact(void **state)
 {
     static const char long_name[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -537,6 +571,7 @@ int main(void)
         cmocka_unit_test_setup(late_take__is_not_made, renew_limit),
         cmocka_unit_test_setup(guarded_row__is_answered_at_once, renew_limit),
         cmocka_unit_test_setup(break__ends_that_grant_and_tells_its_session, renew_limit),
+        cmocka_unit_test_setup(draw__gives_the_grant_a_new_token, renew_limit),
         cmocka_unit_test_setup(names__are_byte_exact, renew_limit),
         cmocka_unit_test_setup(list__is_in_byte_order_and_in_pages, renew_limit),
         cmocka_unit_test_setup(holds__tells_what_a_session_has, renew_limit),

@@ -35,6 +35,7 @@ static const struct dblock_driver driver = {
             .drop = pgsql_lease_drop,
             .extend = pgsql_lease_extend,
             .look = pgsql_lease_look,
+            .draw = pgsql_lease_draw,
         },
     .insert =
         {
@@ -42,6 +43,7 @@ static const struct dblock_driver driver = {
             .drop = pgsql_insert_drop,
             .extend = pgsql_insert_extend,
             .look = pgsql_insert_look,
+            .draw = pgsql_insert_draw,
         },
     .row =
         {

@@ -26,11 +26,12 @@ enum { /* of a look and a list */
     LOOK_ROW /* ten columns */
 };
 
-enum { /* of extend and end */
+enum { /* of extend, draw and end */
     END_NOW,
     END_IS_DONE,
     END_WAS_IN_FORCE,
-    END_OWNER
+    END_OWNER,
+    DRAW_TOKEN = END_OWNER
 };
 
 /* What follows from the answers of one message; 0: a grant has ended, and is to be cleared away. */
@@ -217,6 +218,8 @@ static dblock_status run_ending(const struct pgsql_hold *hold, enum pgsql_statem
                                                                  : DBLOCK_ANSWER_NO;
         is_skipped = answer->outcome == DBLOCK_ANSWER_NO &&
             pgsql_get_bool(result, 0, END_WAS_IN_FORCE);
+        if (statement == hold->draw)
+            answer->token = pgsql_get_int64(result, 0, DRAW_TOKEN);
         if (is_skipped && owner == NULL)
             memcpy(seen, PQgetvalue(result, 0, END_OWNER), sizeof seen);
     }
@@ -240,6 +243,19 @@ dblock_status pgsql_hold_extend(const struct pgsql_hold *hold,
     pgsql_put_id(&parameters, owner);
     pgsql_put_duration(&parameters, ttl_us);
     return run_ending(hold, hold->extend, hold->extend_action, connection, call, subject, owner,
+        &parameters, answer, reterr);
+}
+
+dblock_status pgsql_hold_draw(const struct pgsql_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    const unsigned char *owner, struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    struct pgsql_parameters parameters;
+
+    parameters.n = 0;
+    pgsql_put_name(&parameters, subject);
+    pgsql_put_id(&parameters, owner);
+    return run_ending(hold, hold->draw, hold->draw_action, connection, call, subject, owner,
         &parameters, answer, reterr);
 }
 

@@ -12,11 +12,13 @@ const struct pgsql_hold pgsql_hold_insert = {
     .extend = STATEMENT_INSERT_EXTEND,
     .look = STATEMENT_INSERT_LOOK,
     .end = STATEMENT_INSERT_END,
+    .draw = STATEMENT_INSERT_DRAW,
     .take_action = "take insert",
     .drop_action = "release insert",
     .extend_action = "extend insert",
     .look_action = "look at insert",
     .end_action = "break insert",
+    .draw_action = "draw a token of insert",
 };
 
 dblock_status pgsql_insert_take(struct dblock_connection *connection,
@@ -49,4 +51,11 @@ dblock_status pgsql_insert_look(struct dblock_connection *connection,
     struct dblock_grant *grant, struct dblock_answer *answer, struct dblock_error *reterr)
 {
     return pgsql_hold_look(&pgsql_hold_insert, connection, call, subject, grant, answer, reterr);
+}
+
+dblock_status pgsql_insert_draw(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    const unsigned char *owner, struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    return pgsql_hold_draw(&pgsql_hold_insert, connection, call, subject, owner, answer, reterr);
 }

@@ -12,11 +12,13 @@ const struct pgsql_hold pgsql_hold_lease = {
     .extend = STATEMENT_LEASE_EXTEND,
     .look = STATEMENT_LEASE_LOOK,
     .end = STATEMENT_LEASE_END,
+    .draw = STATEMENT_LEASE_DRAW,
     .take_action = "take lease",
     .drop_action = "release lease",
     .extend_action = "extend lease",
     .look_action = "look at lease",
     .end_action = "break lease",
+    .draw_action = "draw a token of lease",
 };
 
 dblock_status pgsql_lease_take(struct dblock_connection *connection,
@@ -49,4 +51,11 @@ dblock_status pgsql_lease_look(struct dblock_connection *connection,
     struct dblock_grant *grant, struct dblock_answer *answer, struct dblock_error *reterr)
 {
     return pgsql_hold_look(&pgsql_hold_lease, connection, call, subject, grant, answer, reterr);
+}
+
+dblock_status pgsql_lease_draw(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    const unsigned char *owner, struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    return pgsql_hold_draw(&pgsql_hold_lease, connection, call, subject, owner, answer, reterr);
 }

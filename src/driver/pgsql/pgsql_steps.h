@@ -36,6 +36,9 @@ dblock_status pgsql_lease_extend(struct dblock_connection *connection,
 dblock_status pgsql_lease_look(struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_subject *subject,
     struct dblock_grant *grant, struct dblock_answer *answer, struct dblock_error *reterr);
+dblock_status pgsql_lease_draw(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    const unsigned char *owner, struct dblock_answer *answer, struct dblock_error *reterr);
 
 dblock_status pgsql_insert_take(struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_take *take, struct dblock_grant *holder,
@@ -51,6 +54,9 @@ dblock_status pgsql_insert_extend(struct dblock_connection *connection,
 dblock_status pgsql_insert_look(struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_subject *subject,
     struct dblock_grant *grant, struct dblock_answer *answer, struct dblock_error *reterr);
+dblock_status pgsql_insert_draw(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    const unsigned char *owner, struct dblock_answer *answer, struct dblock_error *reterr);
 
 dblock_status pgsql_row_seed(struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_subject *subject,
@@ -93,8 +99,9 @@ dblock_status pgsql_observe_purge(struct dblock_connection *connection, const st
 /* Lease and insert: the same statements on two tables. */
 struct pgsql_hold {
     int32_t strategy;
-    enum pgsql_statement gate, clear, take, drop, extend, look, end;
-    const char *take_action, *drop_action, *extend_action, *look_action, *end_action; /* "take lease" */
+    enum pgsql_statement gate, clear, take, drop, extend, look, end, draw;
+    const char *take_action, *drop_action, *extend_action, *look_action, *end_action,
+        *draw_action; /* "take lease" */
 };
 
 extern const struct pgsql_hold pgsql_hold_lease;
@@ -117,6 +124,10 @@ dblock_status pgsql_hold_look(const struct pgsql_hold *hold, struct dblock_conne
 dblock_status pgsql_hold_end(const struct pgsql_hold *hold, struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_subject *subject, int64_t token,
     struct dblock_answer *answer, struct dblock_error *reterr);
+
+dblock_status pgsql_hold_draw(const struct pgsql_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    const unsigned char *owner, struct dblock_answer *answer, struct dblock_error *reterr);
 
 /* The last token of a row or advisory lock. */
 dblock_status pgsql_token_draw(struct dblock_connection *connection,
