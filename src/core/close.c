@@ -10,6 +10,7 @@
 #include "core/driver_steps.h"
 #include "core/link.h"
 #include "core/lock.h"
+#include "core/place.h"
 #include "core/session.h"
 
 static struct dblk_link *find_link(dblock_client *client, uint64_t deadline_us)
@@ -32,11 +33,15 @@ static struct dblk_link *find_link(dblock_client *client, uint64_t deadline_us)
     return link;
 }
 
-/* 1: the database may still believe in it. */
-static int needs_drop(const dblock_lock *lock)
+/* So many are dropped one by one, which wakes those who wait for them; more go with their session,
+ * and are found at the next look (in DBLK_REST_LAST_US at most). */
+enum { N_DROPPED = 32 };
+
+/* 1: the database may still believe in it when its session has ended, or somebody is to be woken. */
+static int needs_drop(const dblock_lock *lock, int wakes)
 {
     return !lock->strategy->lives_in_connection &&
-        (lock->session == NULL || lock->min_hold_us != 0);
+        (lock->session == NULL || lock->min_hold_us != 0 || wakes);
 }
 
 static void drop(dblock_client *client, dblock_lock *lock, const struct dblock_call *call)
@@ -55,12 +60,14 @@ static void drop(dblock_client *client, dblock_lock *lock, const struct dblock_c
 static void release_held(dblock_client *client, const struct dblock_call *call)
 {
     dblock_lock *lock;
+    int wakes;
 
     dblk_lock_client(client);
+    wakes = dblk_place_is_possible(client) && client->held.n_locks <= N_DROPPED;
     while ((lock = client->held.first) != NULL) {
         dblk_lock_unhold(lock, DBLK_LOCK_RELEASED);
         ++client->stats.releases;
-        if (!lock->is_import && needs_drop(lock)) {
+        if (!lock->is_import && needs_drop(lock, wakes)) {
             client->pinned = lock; /* whoever frees it meanwhile waits until we are done */
             dblk_unlock_client(client);
             if (dblk_now_us() < call->deadline_us)
@@ -84,7 +91,7 @@ static void give_back_orphans(dblock_client *client, const struct dblock_call *c
         lock->is_orphan = 0;
         dblk_lock_unregister(lock);
         dblk_unlock_client(client);
-        if (needs_drop(lock) && dblk_now_us() < call->deadline_us)
+        if (needs_drop(lock, 0) && dblk_now_us() < call->deadline_us)
             drop(client, lock, call);
         if (lock->is_freed)
             dblk_lock_destroy(lock);

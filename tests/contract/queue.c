@@ -237,6 +237,23 @@ static void fair__survives_a_waiter_that_leaves(struct contract *contract)
     expect_status(contract, DBLOCK_OK, jobs[2]->status);
 }
 
+/* Well before the look that makes good for a wake-up that was lost. */
+static void close__wakes_those_who_wait(struct contract *contract)
+{
+    const char *name = own_name(contract, "x");
+    struct dblock_options options = own_options(contract);
+    dblock_client *a = open_client(contract, "a");
+    struct contract_job *job;
+
+    (void)take(contract, a, name);
+    options.wait_ms = DBLOCK_FOREVER;
+    job = start_waiting(contract, open_client(contract, "b"), name, &options);
+    (void)test_readable(-1, 100); /* by then it is the first in line, and rests */
+    close_client(contract, a);
+    assert_true(job_ends(job, 2000));
+    expect_status(contract, DBLOCK_OK, job->status);
+}
+
 static void fair__is_refused_where_nobody_can_be_woken(struct contract *contract)
 {
     struct dblock_options options = own_options(contract);
@@ -297,6 +314,7 @@ const struct contract_case queue_cases[] = {
     { "exported_grant__is_not_handed_over", exported_grant__is_not_handed_over, RECORDED, NULL },
     { "fair__is_in_order_of_arrival", fair__is_in_order_of_arrival, ALL, has_line },
     { "fair__survives_a_waiter_that_leaves", fair__survives_a_waiter_that_leaves, ALL, has_line },
+    { "close__wakes_those_who_wait", close__wakes_those_who_wait, ALL, has_line },
     { "fair__is_refused_where_nobody_can_be_woken", fair__is_refused_where_nobody_can_be_woken,
         RECORDED, has_no_line },
     { "waiters__ask_nothing_while_nothing_happens", waiters__ask_nothing_while_nothing_happens,
