@@ -65,6 +65,18 @@ static int print(const char *text)
     return EXIT_CODE_MACHINE;
 }
 
+static int refuse_topic(const char *topic)
+{
+    char topics[20 * N_COMMANDS] = "";
+    size_t used = 0;
+    size_t i;
+
+    for (i = 0; i < N_COMMANDS; i++)
+        used += (size_t)snprintf(topics + used, sizeof topics - used, "%s ", commands[i].name);
+    message_failure("there is no help on \"%s\"; topics: %sexit", topic, topics);
+    return EXIT_CODE_USAGE;
+}
+
 int command_help(const struct arguments *arguments)
 {
     const char *topic = arguments->operand;
@@ -75,7 +87,7 @@ int command_help(const struct arguments *arguments)
     if (strcmp(topic, "exit") == 0)
         return print(cli_help_exit);
     command = find_command(topic);
-    return command != NULL ? print(command->help) : refuse_command(topic);
+    return command != NULL ? print(command->help) : refuse_topic(topic);
 }
 
 static int print_version(void)
