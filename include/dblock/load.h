@@ -21,6 +21,7 @@ extern "C" {
  * Returns
  *   DBLOCK_OK          `*ret_driver` is for dblock_open()
  *   DBLOCK_E_ARGUMENT  no scheme, or one of no driver; the hint lists them
+ *   DBLOCK_E_SYSTEM    no file descriptor is left to load it with
  *   DBLOCK_E_DRIVER    not installed (the hint names the package), or of another release
  */
 DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_driver_load(

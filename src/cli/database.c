@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 
 #define SYSTEM_FILE "/etc/dblock/url"
+#define LINE_MAX_SIZE 65536 /* a device or a wrong file need not be read to its end */
 
 enum { MAKING = COMMAND_RUN | COMMAND_ACQUIRE | COMMAND_INIT };
 
@@ -30,6 +31,33 @@ static int fail_memory(void)
     return EXIT_CODE_MACHINE;
 }
 
+/* The first line of a stream, without its end, into LINE_MAX_SIZE bytes. NULL, or what is wrong. */
+static const char *read_line(FILE *file, char *line)
+{
+    size_t length = 0;
+    int byte;
+
+    for (;;) {
+        byte = getc(file);
+        if (byte == EOF || byte == '\n')
+            break;
+        if (length + 1 == LINE_MAX_SIZE)
+            return "its first line is longer than 64 KiB";
+        line[length++] = (char)byte;
+    }
+    line[length] = '\0';
+    return ferror(file) ? strerror(errno) : NULL;
+}
+
+static int fail_open(const char *path)
+{
+    int cause = errno;
+
+    message_failure("cannot read %s: %s", path, strerror(cause));
+    return cause == EMFILE || cause == ENFILE || cause == ENOMEM ? EXIT_CODE_MACHINE
+                                                                 : EXIT_CODE_CONFIGURATION;
+}
+
 /* The first line of a file, without blanks around it. Returns -1, or the exit
  * status after a message; with `is_optional`, a file that is not there is -1 with
  * *ret_url unchanged. */
@@ -37,20 +65,22 @@ static int read_url_file(const char *path, bool is_optional, char **ret_url)
 {
     FILE *file = fopen(path, "re");
     struct stat status;
-    char *line = NULL;
-    size_t size = 0;
+    const char *fault;
+    char *line;
     size_t start;
     size_t end;
     int result = EXIT_CODE_CONFIGURATION;
 
-    if (file == NULL) {
-        if (is_optional && (errno == ENOENT || errno == ENOTDIR))
-            return -1;
-        message_failure("cannot read %s: %s", path, strerror(errno));
-        return EXIT_CODE_CONFIGURATION;
+    if (file == NULL)
+        return is_optional && (errno == ENOENT || errno == ENOTDIR) ? -1 : fail_open(path);
+    line = malloc(LINE_MAX_SIZE);
+    if (line == NULL) {
+        result = fail_memory();
+        goto done;
     }
-    if (getline(&line, &size, file) < 0) {
-        message_failure("%s does not begin with the URL of a database", path);
+    fault = read_line(file, line);
+    if (fault != NULL) {
+        message_failure("cannot read %s: %s", path, fault);
         goto done;
     }
     end = strcspn(line, "\r\n");

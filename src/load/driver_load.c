@@ -9,9 +9,12 @@
 #include <dblock/version.h>
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define TEXT_OF(x) #x
 #define TEXT(x) TEXT_OF(x)
@@ -85,6 +88,40 @@ static void *open_library(const char *soname)
     return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
+/* The linker says why only in words. With no descriptor left it finds no file, whatever is
+ * installed: 0, or EMFILE or ENFILE. */
+static int descriptors_errno(void)
+{
+    int descriptor = open("/", O_RDONLY | O_CLOEXEC);
+    int number = descriptor < 0 ? errno : 0;
+
+    if (descriptor >= 0)
+        (void)close(descriptor);
+    return number == EMFILE || number == ENFILE ? number : 0;
+}
+
+static dblock_status explain(
+    const struct driver_entry *entry, const char *cause, struct dblock_error *reterr)
+{
+    int number = descriptors_errno();
+    dblock_status status = fail(reterr, number != 0 ? DBLOCK_E_SYSTEM : DBLOCK_E_DRIVER);
+
+    if (reterr == NULL)
+        return status;
+    (void)snprintf(reterr->message, sizeof reterr->message, "cannot load the driver for %s: %s",
+        entry->scheme, number != 0 ? "out of file descriptors" : cause);
+    if (number != 0)
+        (void)snprintf(reterr->hint, sizeof reterr->hint,
+            number == EMFILE ? "raise the limit of open files (ulimit -n)"
+                             : "the whole system has none left (sysctl fs.file-max)");
+    else
+        (void)snprintf(reterr->hint, sizeof reterr->hint,
+            "install the package %s, of the same version as libdblock", entry->package);
+    reterr->native_code = number;
+    reterr->is_transient = number != 0;
+    return status;
+}
+
 dblock_status dblock_driver_load(
     const char *url, const dblock_driver **ret_driver, struct dblock_error *reterr)
 {
@@ -124,17 +161,9 @@ dblock_status dblock_driver_load(
     symbol = library != NULL ? dlsym(library, entry->function) : NULL;
     if (symbol == NULL) {
         cause = dlerror();
-        (void)fail(reterr, DBLOCK_E_DRIVER);
-        if (reterr != NULL) {
-            (void)snprintf(reterr->message, sizeof reterr->message,
-                "cannot load the driver for %s: %s", entry->scheme,
-                cause != NULL ? cause : entry->soname);
-            (void)snprintf(reterr->hint, sizeof reterr->hint,
-                "install the package %s, of the same version as libdblock", entry->package);
-        }
         /* The library is left loaded: taking it out again gains nothing, and
          * client libraries do not all survive it. */
-        return DBLOCK_E_DRIVER;
+        return explain(entry, cause != NULL ? cause : entry->soname, reterr);
     }
     /* ISO C knows no way from an object pointer to a function pointer; POSIX
      * promises that the bytes are the same. */

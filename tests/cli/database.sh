@@ -41,6 +41,11 @@ is "$(DBLOCK_URL="@$folder/url" "$DBLOCK" run x -- bash -c where)" option '@FILE
 exits 78 '@FILE that is not there' "$DBLOCK" run -d "@$folder/none" x true
 : > "$folder/empty"
 exits 78 '@FILE that is empty' "$DBLOCK" run -d "@$folder/empty" x true
+exits 78 '@FILE that has no end' timeout 20 "$DBLOCK" run -d @/dev/zero x true
+like "$err" '/dev/zero: its first line is longer than 64 KiB' 'is not read to it'
+exits 78 '@FILE that is a folder' "$DBLOCK" run -d "@$folder" x true
+head -c 70000 /dev/zero | tr '\0' x > "$folder/wide"
+exits 78 '@FILE with a wide first line' "$DBLOCK" run -d "@$folder/wide" x true
 echo "@$folder/url" > "$folder/loop"
 exits 78 '@FILE that names another' "$DBLOCK" run -d "@$folder/loop" x true
 echo 'postgresql://u:secretword@127.0.0.1:1/d' > "$folder/open"
@@ -132,6 +137,19 @@ else
     kill -TERM "$pid"
     ended "$pid" 143 'TERM ends the wait for a database'
 fi
+
+# A driver that is there is not said to be missing: descriptors are. What they are needed for first
+# depends on how many there are.
+for n in 4 5 6 7 8 9 10 11 12; do
+    bash -c "ulimit -n $n; exec 3>&-; exec '$DBLOCK' run -d 'sqlite:$folder/option.db' --report '$folder/report' x true" \
+        > "$folder/out" 2> "$folder/err"
+    status=$?
+    check "with $n descriptors: 0 or 71, or not even a start ($status)" \
+        [ $status = 0 -o $status = 71 -o $status = 127 ]
+    unlike "$(cat "$folder/err")" 'install the package' "with $n descriptors: the package is there"
+    [ $status = 0 ] || like "$(cat "$folder/err")" \
+        'Too many open files|file descriptors|Error 24' "with $n descriptors: is what is said"
+done
 
 # The driver's package is named, not only its file.
 if [ ! -e "$(dirname "$DBLOCK")/../lib/libdblock-pgsql.so.0" ] && ! ldconfig -p | grep -q libdblock-pgsql; then
