@@ -138,6 +138,37 @@ else
     ended "$pid" 143 'TERM ends the wait for a database'
 fi
 
+# A full disk: one of a few pages, in a name space of our own.
+mkdir "$folder/disk"
+cat > "$folder/fill" <<'END'
+mount -t tmpfs -o size="$1" none "$HOME/disk" || exit 99
+"$DBLOCK" init -q -d "sqlite:$HOME/disk/lock.db"
+cat /dev/zero > "$HOME/disk/fill"
+shift
+exec "$DBLOCK" "$@"
+END
+apart='unshare -m'
+[ "$(id -u)" = 0 ] || apart='unshare -rm'
+# shellcheck disable=SC2086 # two words are meant
+if ! $apart mount -t tmpfs none "$folder/disk" 2> /dev/null; then
+    echo '# SKIP a full disk: nothing can be mounted here'
+else
+    url=sqlite:$folder/disk/lock.db
+    # room for the tables and not for their log; not even for them
+    for size in 1m 64k; do
+        for words in "run -n -d $url x true" "show -d $url x" "init -d $url.new"; do
+            # shellcheck disable=SC2086
+            exits 69 "$size: ${words%% *}" $apart bash "$folder/fill" $size $words
+            like "$(tail -n 1 <<< "$err")" 'No space left on device.*; make room on the disk' \
+                "$size: is said to be full"
+        done
+    done
+    # shellcheck disable=SC2086
+    exits 69 'row, with no room for its file' $apart bash "$folder/fill" 64k \
+        run -n -S row -d "$url" x true
+    like "$(tail -n 1 <<< "$err")" 'No space left on device.*; make room on the disk' 'the same'
+fi
+
 # A driver that is there is not said to be missing: descriptors are. What they are needed for first
 # depends on how many there are.
 for n in 4 5 6 7 8 9 10 11 12; do

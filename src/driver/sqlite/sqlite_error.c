@@ -5,12 +5,15 @@
 #include "sqlite_statement.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
     IS_BROKEN = 1, /* the connection is of no use afterwards */
     IS_TRANSIENT = 2
 };
+
+static const char hint_room[] = "make room on the disk that the file is on";
 
 static const struct code_entry {
     int code; /* extended; or primary, for all extended codes that are not listed */
@@ -30,7 +33,7 @@ static const struct code_entry {
     {SQLITE_NOTADB, DBLOCK_E_DATABASE, IS_BROKEN,
         "give dblock a path where there is no file yet, then run: dblock init"},
     {SQLITE_CORRUPT, DBLOCK_E_DATABASE, IS_BROKEN, "see PRAGMA integrity_check"},
-    {SQLITE_FULL, DBLOCK_E_DATABASE, IS_TRANSIENT, "make room on the disk"},
+    {SQLITE_FULL, DBLOCK_E_DATABASE, IS_TRANSIENT, hint_room},
     {SQLITE_NOMEM, DBLOCK_E_MEMORY, 0, NULL},
     {SQLITE_IOERR_NOMEM, DBLOCK_E_MEMORY, 0, NULL},
     /* a commit that met one of these may be found in the log by the next who reads it */
@@ -69,18 +72,32 @@ dblock_status sqlite_status_of(int code, const char *text)
     return code == SQLITE_ERROR && is_about_schema(text) ? DBLOCK_E_SCHEMA : DBLOCK_E_DATABASE;
 }
 
-/* "Unable to open" has causes that the file is not to blame for. */
-static dblock_status refine(
-    const struct dblock_connection *connection, int code, dblock_status status)
+static int is_full(int number)
 {
-    int number;
+    return number == ENOSPC || number == EDQUOT;
+}
 
-    if ((code & 0xFF) != SQLITE_CANTOPEN || connection->handle == NULL)
+/* Why the system refused, where SQLite only says that it did; 0 if that is not known. */
+static int cause_of(const struct dblock_connection *connection, int code)
+{
+    int primary = code & 0xFF;
+    int number = connection->handle != NULL ? sqlite3_system_errno(connection->handle) : 0;
+
+    if (primary == SQLITE_FULL) /* or a page limit, but nobody sets one here */
+        return is_full(number) ? number : ENOSPC;
+    if (primary == SQLITE_CANTOPEN || (primary == SQLITE_IOERR && is_full(number)))
+        return number;
+    return 0;
+}
+
+/* "Unable to open" has causes that the file is not to blame for. */
+static dblock_status refine(int code, int cause, dblock_status status)
+{
+    if ((code & 0xFF) != SQLITE_CANTOPEN)
         return status;
-    number = sqlite3_system_errno(connection->handle);
-    if (number == EMFILE || number == ENFILE)
+    if (cause == EMFILE || cause == ENFILE)
         return DBLOCK_E_SYSTEM;
-    return number == ENOENT ? DBLOCK_E_SCHEMA : status;
+    return cause == ENOENT ? DBLOCK_E_SCHEMA : status;
 }
 
 dblock_status sqlite_error(
@@ -92,14 +109,22 @@ dblock_status sqlite_error(
     const struct code_entry *entry = find_code(code);
     dblock_status status = sqlite_status_of(code, text);
     const char *hint = entry != NULL ? entry->hint : NULL;
+    int cause = cause_of(connection, code);
+    char reason[200];
 
     if (status == SQLITE_STEP_AGAIN)
         return connection->is_cancelled ? DBLOCK_CANCELLED : SQLITE_STEP_AGAIN;
-    status = refine(connection, code, status);
+    status = refine(code, cause, status);
     if (status == DBLOCK_E_SCHEMA)
         hint = SQLITE_HINT_INIT;
     if (status == DBLOCK_E_SYSTEM)
         hint = "raise the limit of open files (ulimit -n), or close some";
+    if (is_full(cause))
+        hint = hint_room;
+    if (cause != 0) {
+        (void)snprintf(reason, sizeof reason, "%s (%s)", strerror(cause), text);
+        text = reason;
+    }
     if (connection->name != NULL)
         (void)dblock_error_set(reterr, status, hint, "cannot %s \"%s\" in %s: %s", action,
             connection->name, connection->path, text);
@@ -108,7 +133,8 @@ dblock_status sqlite_error(
             reterr, status, hint, "cannot %s %s: %s", action, connection->path, text);
     dblock_error_native(reterr, code, NULL,
         status == DBLOCK_E_CONNECTION || status == DBLOCK_E_UNCERTAIN ||
-            status == DBLOCK_E_SYSTEM || (entry != NULL && (entry->flags & IS_TRANSIENT) != 0));
+            status == DBLOCK_E_SYSTEM || is_full(cause) ||
+            (entry != NULL && (entry->flags & IS_TRANSIENT) != 0));
     if (entry != NULL && (entry->flags & IS_BROKEN) != 0)
         connection->is_broken = 1;
     return status;
@@ -140,6 +166,11 @@ dblock_status sqlite_system_error(
         status = DBLOCK_E_READ_ONLY;
         hint = "use a file on a file system that can be written";
         break;
+    case ENOSPC:
+    case EDQUOT:
+        status = DBLOCK_E_DATABASE;
+        hint = hint_room;
+        break;
     case ENOMEM:
         status = DBLOCK_E_MEMORY;
         break;
@@ -148,6 +179,7 @@ dblock_status sqlite_system_error(
     }
     (void)dblock_error_set(
         reterr, status, hint, "cannot %s %s: %s", attempt, path, strerror(number));
-    dblock_error_native(reterr, number, NULL, number == EMFILE || number == ENFILE);
+    dblock_error_native(
+        reterr, number, NULL, number == EMFILE || number == ENFILE || is_full(number));
     return status;
 }
