@@ -68,7 +68,8 @@ enum { /* what the database answered */
     DBLOCK_ANSWER_NO = 4,       /* drop, extend, renew, look, prove: this grant is not in force */
     DBLOCK_ANSWER_SESSION = 5,  /* take: my own session is over; nothing was taken */
     DBLOCK_ANSWER_LATE = 6,     /* take: not_after had passed; nothing was taken */
-    DBLOCK_ANSWER_PINNED = 7,   /* a guarded transaction stands on the row. take: busy for now */
+    DBLOCK_ANSWER_PINNED = 7,   /* a guarded transaction stands on the row. take: busy for now.
+                                 * It may come about 50 ms late, where only a wait can tell */
     DBLOCK_ANSWER_UNSEEDED = 8  /* row take: there is no row of that name yet */
 };
 
@@ -80,8 +81,10 @@ struct dblock_answer {
     int64_t now_us;                /* the database's clock while it worked; 0 not known */
     uint64_t remaining_us;         /* BUSY: until the holder's grant ends; DBLOCK_NO_END: with its
                                     * connection, or not known. take YES: until mine ends */
-    uint64_t session_remaining_us; /* take: of my session */
-    uint64_t changed;              /* renew: the session row's change counter */
+    uint64_t session_remaining_us; /* take: of my session; 0 not known */
+    uint64_t changed;              /* renew: the session row's change counter, or its low bits
+                                    * (MySQL: modulo 2048): the library asks only whether it
+                                    * differs from the last one */
     int64_t server_start_us;       /* renew: when the server started; 0 not known */
     uint64_t n_rows;               /* purge: rows removed */
 };
@@ -167,8 +170,9 @@ struct dblock_driver_session {
     dblock_status (*begin)(struct dblock_connection *connection, const struct dblock_call *call,
         const unsigned char *session, uint64_t ttl_us, struct dblock_answer *answer,
         struct dblock_error *reterr);
-    /* YES: expires ttl from now (changed, now_us, server_start_us). NO: it had expired or is gone;
-     * never revived. Waits for nothing that a guard or another take holds. */
+    /* YES: expires ttl from now (changed, now_us, server_start_us). NO: it is gone or has expired,
+     * also if its row is still there because nobody has wanted its names: never revived. Waits for
+     * nothing that a guard or another take holds. */
     dblock_status (*renew)(struct dblock_connection *connection, const struct dblock_call *call,
         const unsigned char *session, uint64_t ttl_us, struct dblock_answer *answer,
         struct dblock_error *reterr);
@@ -188,14 +192,17 @@ struct dblock_driver_hold {
     /* YES: taken, committed durably, with a token larger than all before (token, now_us,
      * remaining_us, session_remaining_us). BUSY or PINNED: `holder` (NULL: not wanted) filled as
      * far as known, remaining_us, now_us; nothing written, nothing waited for. AGAIN, SESSION,
-     * LATE. An expired session that stands in the way is ended on the way. */
+     * LATE. A grant that has ended, or whose session has expired, is no obstacle: it is cleared on
+     * the way, which may take a second round trip, within the same deadline and not_after. */
     dblock_status (*take)(struct dblock_connection *connection, const struct dblock_call *call,
         const struct dblock_take *take, struct dblock_grant *holder, struct dblock_answer *answer,
         struct dblock_error *reterr);
     /* Gives back the grant of (name, owner). keep_us > 0: it stays taken for so long still, timed,
-     * by nobody's heartbeat. YES: it was in force until now. NO: not in force (it may have ended,
-     * or another has it; nothing changed for others). PINNED: nothing done, ask later. Need not
-     * be durable: a crash only gives it back later. Never inside one transaction with a take. */
+     * by nobody's heartbeat. Its owner may stay in the row meanwhile (PostgreSQL and SQLite leave
+     * it), so look can show it as in force and a second drop can end it. YES: it was in force until
+     * now. NO: not in force (it may have ended, or another has it; nothing changed for others).
+     * PINNED: nothing done, ask later. Need not be durable: a crash only gives it back later. Never
+     * inside one transaction with a take. */
     dblock_status (*drop)(struct dblock_connection *connection, const struct dblock_call *call,
         const struct dblock_subject *subject, const unsigned char *owner, uint64_t keep_us,
         struct dblock_answer *answer, struct dblock_error *reterr);
