@@ -305,8 +305,8 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_ping(
  *
  * Waits of other threads end with E_CLOSED; what is held is released, within
  * one I/O limit in all; the keeper ends and its callbacks have returned. Locks
- * stay valid objects, not held, until they are freed. `client` may be NULL. Not
- * from a callback.
+ * stay valid objects, not held, until they are freed. `client` may be NULL. In
+ * on_event and on_trace it does nothing.
  */
 DBLOCK_API void dblock_close(dblock_client *client);
 

@@ -9,19 +9,29 @@
 #include "core/name.h"
 #include "strategy/strategy.h"
 
+static dblock_status check_size(size_t given_size, const char *initializer, const char *what,
+    struct dblock_error *reterr)
+{
+    if (given_size >= sizeof given_size && given_size <= DBLK_STRUCT_SIZE_MAX)
+        return DBLOCK_OK;
+    return dblock_error_set(
+        reterr, DBLOCK_E_ARGUMENT, initializer, "%s: struct_size is %zu", what, given_size);
+}
+
 dblock_status dblk_struct_read(const void *source, void *target, size_t known_size,
     const char *what, struct dblock_error *reterr)
 {
     const unsigned char *bytes = source;
     size_t given_size;
     size_t i;
+    dblock_status status;
 
     memcpy(&given_size, source, sizeof given_size);
-    if (given_size < sizeof given_size)
-        return dblock_error_set(reterr, DBLOCK_E_ARGUMENT,
-            "begin with the initializer, as in `struct dblock_options options = "
-            "DBLOCK_OPTIONS_INIT`",
-            "%s: struct_size is %zu", what, given_size);
+    status = check_size(given_size,
+        "begin with the initializer, as in `struct dblock_options options = DBLOCK_OPTIONS_INIT`",
+        what, reterr);
+    if (status != DBLOCK_OK)
+        return status;
     for (i = known_size; i < given_size; ++i)
         if (bytes[i] != 0)
             return dblock_error_set(reterr, DBLOCK_E_ARGUMENT,
@@ -36,12 +46,14 @@ dblock_status dblk_struct_write(void *target, const void *source, size_t known_s
     const char *what, struct dblock_error *reterr)
 {
     size_t given_size;
+    dblock_status status;
 
     memcpy(&given_size, target, sizeof given_size);
-    if (given_size < sizeof given_size)
-        return dblock_error_set(reterr, DBLOCK_E_ARGUMENT,
-            "begin with the initializer, as in `struct dblock_grant grant = DBLOCK_GRANT_INIT`",
-            "%s: struct_size is %zu", what, given_size);
+    status = check_size(given_size,
+        "begin with the initializer, as in `struct dblock_grant grant = DBLOCK_GRANT_INIT`", what,
+        reterr);
+    if (status != DBLOCK_OK)
+        return status;
     memcpy((unsigned char *)target + sizeof given_size,
         (const unsigned char *)source + sizeof given_size,
         (given_size < known_size ? given_size : known_size) - sizeof given_size);

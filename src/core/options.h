@@ -9,6 +9,10 @@
 #define DBLK_TTL_MIN_MS 20u
 #define DBLK_TEN_YEARS_MS (UINT64_C(10) * 366 * 24 * 3600 * 1000)
 
+/* More than any public struct will ever have: it is no size, but memory that nobody has filled, and
+ * what follows it may not be there to be looked at. */
+#define DBLK_STRUCT_SIZE_MAX 4096u
+
 struct dblk_settings { /* struct dblock_config, resolved */
     char label[DBLOCK_LABEL_MAX + 1];
     uint64_t connect_us;
@@ -50,7 +54,8 @@ dblock_status dblk_wish_resolve(const struct dblk_settings *settings,
 dblock_status dblk_struct_read(const void *source, void *target, size_t known_size,
     const char *what, struct dblock_error *reterr);
 
-/* The other way: fills the caller's struct as far as it reaches. E_ARGUMENT for a size of 0. */
+/* The other way: fills the caller's struct as far as it reaches. E_ARGUMENT for a size that is
+ * none. */
 dblock_status dblk_struct_write(
     void *target, const void *source, size_t known_size, const char *what,
     struct dblock_error *reterr);

@@ -175,7 +175,84 @@ static void trace__may_call_any_functions_only(struct contract *contract)
     assert_int_equal(0, atomic_load(&watch.n_wrong));
 }
 
+/* ------------------------------------------------------- closing from a callback */
+
+static void close_it(const struct dblock_event *event, struct hearing *hearing)
+{
+    (void)event;
+    dblock_close(hearing->client);
+}
+
+/* It does nothing there: the keeper cannot wait for itself. */
+static void close__does_nothing_in_a_callback(struct contract *contract)
+{
+    struct hearing hearing = { .act = close_it };
+    dblock_client *client = open_client(contract, NULL);
+
+    hearing.client = client;
+    (void)take_hearing(contract, client, own_name(contract, "x"), &hearing);
+    assert_true(test_until(has_heard_lost, &hearing, TTL_MS + SLACK_MS));
+    release(contract, take(contract, client, own_name(contract, "y")));
+}
+
+static void close_from_trace(const struct dblock_trace *trace, void *context)
+{
+    struct trace_watch *watch = context;
+
+    (void)trace;
+    (void)atomic_fetch_add(&watch->n_calls, 1);
+    dblock_close(atomic_load(&watch->client));
+}
+
+static void close__does_nothing_in_a_trace(struct contract *contract)
+{
+    struct trace_watch watch = { 0 };
+    struct dblock_config config = own_config(contract);
+    dblock_client *client;
+
+    config.on_trace = close_from_trace;
+    config.trace_context = &watch;
+    client = open_configured(contract, CONTRACT_URL, &config);
+    atomic_store(&watch.client, client);
+    release(contract, take(contract, client, own_name(contract, "x")));
+    release(contract, take(contract, client, own_name(contract, "x")));
+    atomic_store(&watch.client, NULL);
+    close_client(contract, client); /* while there is a watch to trace into */
+    assert_true(atomic_load(&watch.n_calls) >= 2);
+}
+
+struct ending {
+    struct contract *contract;
+    dblock_client *client;
+};
+
+static int end_client(dblock_lock *lock, void *context)
+{
+    struct ending *ending = context;
+
+    close_client(ending->contract, ending->client);
+    return dblock_lock_is_held(lock);
+}
+
+/* The work of dblock_with() may do it: the lock outlives the client, and is over. */
+static void close__in_the_work_ends_the_lock(struct contract *contract)
+{
+    const char *name = own_name(contract, "x");
+    struct ending ending = { contract, open_client(contract, NULL) };
+    struct dblock_options options = own_options(contract);
+    int was_held = -1;
+
+    expect_status(contract, DBLOCK_LOST,
+        dblock_with(
+            ending.client, name, &options, end_client, &ending, &was_held, &contract->error));
+    assert_int_equal(0, was_held);
+    release(contract, take(contract, open_client(contract, "other"), name));
+}
+
 const struct contract_case callback_cases[] = {
+    { "close__in_the_work_ends_the_lock", close__in_the_work_ends_the_lock, ALL, NULL },
+    { "close__does_nothing_in_a_callback", close__does_nothing_in_a_callback, TIMED, NULL },
+    { "close__does_nothing_in_a_trace", close__does_nothing_in_a_trace, ALL, NULL },
     { "trace__may_call_any_functions_only", trace__may_call_any_functions_only, ALL, NULL },
     { "callback__may_call_any_functions_only", callback__may_call_any_functions_only, TIMED, NULL },
     { "callback__may_free_its_own_lock", callback__may_free_its_own_lock, TIMED, NULL },

@@ -244,6 +244,72 @@ static void outputs__of_size_zero_are_refused(struct contract *contract)
     assert_int_equal(DBLOCK_E_ARGUMENT, dblock_client_next_event(client, &event));
 }
 
+/* Each struct, with a size that was never set, is less than itself, or is garbage: refused, without
+ * a look at what lies behind it. */
+static void structs__of_no_size_are_refused(struct contract *contract)
+{
+    static const size_t sizes[] = { 0, 1, sizeof(size_t) - 1, 4097, SIZE_MAX / 2, SIZE_MAX };
+    const char *name = own_name(contract, "x");
+    dblock_client *client = open_client(contract, NULL);
+    const struct contract_database *database = contract->database;
+    size_t i;
+
+    (void)take(contract, client, name);
+    for (i = 0; i < sizeof sizes / sizeof sizes[0]; ++i) {
+        struct dblock_options options = own_options(contract);
+        struct dblock_config config = own_config(contract);
+        struct dblock_filter filter = DBLOCK_FILTER_INIT;
+        struct dblock_grant grant = DBLOCK_GRANT_INIT;
+        struct dblock_event event = DBLOCK_EVENT_INIT;
+        struct dblock_stats stats = DBLOCK_STATS_INIT;
+        dblock_client *none = NULL;
+        dblock_lock *lock = NULL;
+
+        options.struct_size = config.struct_size = filter.struct_size = sizes[i];
+        grant.struct_size = event.struct_size = stats.struct_size = sizes[i];
+        expect_status(contract, DBLOCK_E_ARGUMENT,
+            dblock_acquire(client, name, &options, &lock, &contract->error));
+        assert_non_null(strstr(contract->error.hint, "_INIT"));
+        expect_status(contract, DBLOCK_E_ARGUMENT,
+            dblock_open(database->driver(), database->url(CONTRACT_URL), &config, &none,
+                &contract->error));
+        expect_status(contract, DBLOCK_E_ARGUMENT,
+            dblock_list(
+                client, &filter, (dblock_grant_fn)(void (*)(void))abort, NULL, &contract->error));
+        expect_status(contract, DBLOCK_E_ARGUMENT,
+            dblock_inspect(client, name, DBLOCK_LEASE, &grant, &contract->error));
+        assert_int_equal(DBLOCK_E_ARGUMENT, dblock_client_stats(client, &stats));
+        assert_int_equal(DBLOCK_E_ARGUMENT, dblock_client_next_event(client, &event));
+        options = own_options(contract);
+        options.busy = &grant; /* somebody else's answer is no reason to write it anywhere */
+        expect_status(contract, DBLOCK_E_ARGUMENT,
+            dblock_acquire(client, name, &options, &lock, &contract->error));
+        assert_null(lock);
+        assert_null(none);
+    }
+}
+
+/* The tail of a struct of a later release: outputs leave it as it was. */
+static void outputs__may_be_larger(struct contract *contract)
+{
+    struct {
+        struct dblock_grant known;
+        unsigned char tail[32];
+    } grant;
+    const char *name = own_name(contract, "x");
+    dblock_client *client = open_client(contract, NULL);
+
+    (void)take(contract, client, name);
+    memset(&grant, 0x5A, sizeof grant);
+    grant.known.struct_size = sizeof grant;
+    expect_status(contract, DBLOCK_OK,
+        dblock_inspect(client, name, DBLOCK_LEASE, &grant.known, &contract->error));
+    assert_string_equal(name, grant.known.name);
+    assert_int_equal(sizeof grant, grant.known.struct_size);
+    assert_int_equal(0x5A, grant.tail[0]);
+    assert_int_equal(0x5A, grant.tail[31]);
+}
+
 static void driver__of_another_release_is_refused(struct contract *contract)
 {
     const struct contract_database *database = contract->database;
@@ -276,6 +342,8 @@ const struct contract_case option_cases[] = {
     { "connections__may_be_few", connections__may_be_few, ALL, NULL },
     { "config__is_refused_out_of_range", config__is_refused_out_of_range, ONCE, NULL },
     { "outputs__of_size_zero_are_refused", outputs__of_size_zero_are_refused, ONCE, NULL },
+    { "structs__of_no_size_are_refused", structs__of_no_size_are_refused, ONCE, NULL },
+    { "outputs__may_be_larger", outputs__may_be_larger, ONCE, NULL },
     { "driver__of_another_release_is_refused", driver__of_another_release_is_refused, ONCE, NULL },
     { NULL, NULL, 0, NULL },
 };
