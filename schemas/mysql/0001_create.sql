@@ -88,6 +88,9 @@ CREATE TABLE IF NOT EXISTS dblock_insert (
 
 -- Strategy row: what SELECT ... FOR UPDATE locks. One row a name, made when the name
 -- is first used; the purge takes rows that are an hour old and not locked just then.
+-- Emptying it (DELETE, TRUNCATE) harms nobody: it waits for those who hold a row, and
+-- rows are made anew. But whoever comes after a TRUNCATE that waits finds all names
+-- busy, so give that a lock_wait_timeout.
 CREATE TABLE IF NOT EXISTS dblock_row (
     name VARBINARY(255) NOT NULL PRIMARY KEY,
     created BIGINT NOT NULL

@@ -89,7 +89,9 @@ CREATE TABLE IF NOT EXISTS dblock_insert (
 ) WITH (fillfactor = 50);
 
 -- Strategy row: something to lock with SELECT ... FOR UPDATE. Made on first use,
--- purged once it has not been locked for a while.
+-- purged once it has not been locked for a while. Emptying it (DELETE, TRUNCATE) harms
+-- nobody: it waits for those who hold a row, and rows are made anew. But whoever comes
+-- after a TRUNCATE that waits stands behind it, so give that a lock_timeout.
 CREATE TABLE IF NOT EXISTS dblock_row (
     name bytea NOT NULL PRIMARY KEY CHECK (octet_length(name) BETWEEN 1 AND 255),
     since timestamptz NOT NULL          -- when it was made
