@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* mysql_wire_test.c - what the MySQL driver says of answers that are lost on the way, or come
- * in pieces: the truth, and in time. */
+ * in pieces: the truth, and in time. Over TCP and over a local socket, as the driver waits
+ * for them in different ways. */
 #include "mysql_fixture.h"
 
 #include <setjmp.h>
@@ -14,8 +15,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "test_wait.h"
@@ -55,7 +58,7 @@ static int tear_down(void **state)
  * byte, or cut. */
 struct proxy {
     int listener;
-    uint16_t port;
+    char path[100]; /* of a local listener; else "" */
     atomic_int swallow_requests, swallow_answers, cut;
     atomic_int drip_ms; /* between two bytes of an answer */
     struct sockaddr_in server;
@@ -115,30 +118,56 @@ static void *run_proxy(void *argument)
     return NULL;
 }
 
-static struct dblock_connection *connect_by(struct proxy *proxy, struct dblock_target **ret_target)
+static void listen_locally(struct proxy *proxy, char *url, size_t size)
+{
+    const char *folder = getenv("TMPDIR");
+    struct sockaddr_un address;
+
+    memset(&address, 0, sizeof address);
+    address.sun_family = AF_UNIX;
+    (void)snprintf(proxy->path, sizeof proxy->path, "%s/dblock-wire-%ld",
+        folder != NULL ? folder : "/tmp", (long)getpid());
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "%s", proxy->path);
+    (void)unlink(proxy->path);
+    proxy->listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(bind(proxy->listener, (struct sockaddr *)&address, sizeof address), 0);
+    (void)snprintf(strrchr(url, '@'), size - (size_t)(strrchr(url, '@') - url),
+        "@localhost/%s?socket=%s", mysql_fixture_database(&fixture), proxy->path);
+}
+
+static void listen_by_tcp(struct proxy *proxy, char *url, size_t size)
 {
     struct sockaddr_in address;
-    socklen_t size = sizeof address;
-    struct dblock_connection *connection;
-    char url[MYSQL_FIXTURE_URL_MAX];
-    char *port;
+    socklen_t address_size = sizeof address;
 
-    memset(proxy, 0, sizeof *proxy);
     memset(&address, 0, sizeof address);
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     proxy->listener = socket(AF_INET, SOCK_STREAM, 0);
-    assert_int_equal(bind(proxy->listener, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(bind(proxy->listener, (struct sockaddr *)&address, address_size), 0);
+    assert_int_equal(
+        getsockname(proxy->listener, (struct sockaddr *)&address, &address_size), 0);
+    (void)snprintf(strrchr(url, ':'), size - (size_t)(strrchr(url, ':') - url), ":%u/%s",
+        ntohs(address.sin_port), mysql_fixture_database(&fixture));
+}
+
+static struct dblock_connection *connect_by(
+    struct proxy *proxy, int is_local, struct dblock_target **ret_target)
+{
+    struct dblock_connection *connection;
+    char url[MYSQL_FIXTURE_URL_MAX];
+
+    memset(proxy, 0, sizeof *proxy);
+    (void)mysql_fixture_url(&fixture, url, NULL, NULL, NULL);
+    if (is_local)
+        listen_locally(proxy, url, sizeof url);
+    else
+        listen_by_tcp(proxy, url, sizeof url);
     assert_int_equal(listen(proxy->listener, 5), 0);
-    assert_int_equal(getsockname(proxy->listener, (struct sockaddr *)&address, &size), 0);
-    proxy->port = ntohs(address.sin_port);
-    proxy->server = address;
+    proxy->server.sin_family = AF_INET;
+    proxy->server.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     proxy->server.sin_port = htons((uint16_t)mysql_fixture_port(&fixture));
     assert_int_equal(pthread_create(&proxy->thread, NULL, run_proxy, proxy), 0);
-    (void)mysql_fixture_url(&fixture, url, NULL, NULL, NULL);
-    port = strrchr(url, ':');
-    (void)snprintf(port, sizeof url - (size_t)(port - url), ":%u/%s", proxy->port,
-        mysql_fixture_database(&fixture));
     *ret_target = mysql_fixture_target(&fixture, url);
     connection = mysql_fixture_connect_to(&fixture, *ret_target, DBLOCK_ROLE_SHORT);
     assert_non_null(connection);
@@ -152,6 +181,8 @@ static void end_proxy(
     atomic_store(&proxy->cut, 1);
     (void)pthread_join(proxy->thread, NULL);
     (void)close(proxy->listener);
+    if (proxy->path[0] != 0)
+        (void)unlink(proxy->path);
     fixture.driver->target_close(target);
 }
 
@@ -173,8 +204,7 @@ static void lost_answers__are_uncertain_and_in_time(void **state)
     struct proxy proxy;
     uint64_t begun;
 
-    (void)state;
-    connection = connect_by(&proxy, &target);
+    connection = connect_by(&proxy, *(const int *)*state, &target);
     assert_int_equal(take_within(connection, "warm", "warm", SECOND), DBLOCK_OK);
     atomic_store(&proxy.swallow_answers, 1);
     begun = test_now_ms();
@@ -190,7 +220,7 @@ static void lost_answers__are_uncertain_and_in_time(void **state)
     assert_int_equal(mysql_drop(&fixture, mine, DBLOCK_LEASE, "warm", "warm", 0), YES);
 
     /* a read whose answer is lost had no effect */
-    connection = connect_by(&proxy, &target);
+    connection = connect_by(&proxy, *(const int *)*state, &target);
     assert_int_equal(mysql_look(&fixture, connection, DBLOCK_LEASE, "lost"), DBLOCK_ANSWER_NO);
     atomic_store(&proxy.swallow_answers, 1);
     mysql_fixture_limit(&fixture, 200000, -1);
@@ -200,15 +230,18 @@ static void lost_answers__are_uncertain_and_in_time(void **state)
     end_proxy(&proxy, connection, target);
 
     /* swallowed on the way there: nobody can know */
-    connection = connect_by(&proxy, &target);
+    connection = connect_by(&proxy, *(const int *)*state, &target);
     assert_int_equal(take_within(connection, "warm", "warm2", SECOND), DBLOCK_OK);
+    assert_int_equal(mysql_drop(&fixture, connection, DBLOCK_LEASE, "warm", "warm2", 0), YES);
     atomic_store(&proxy.swallow_requests, 1);
-    assert_int_equal(take_within(connection, "lost", "lost", 200000), DBLOCK_E_UNCERTAIN);
+    begun = test_now_ms();
+    assert_int_equal(take_within(connection, "lost", "lost", 1400000), DBLOCK_E_UNCERTAIN);
+    assert_true(test_now_ms() - begun >= 1390 && test_now_ms() - begun < 1700 + LATE_MS);
     assert_int_equal(mysql_look(&fixture, mine, DBLOCK_LEASE, "lost"), DBLOCK_ANSWER_NO);
     end_proxy(&proxy, connection, target);
 
     /* the server is seen gone before anything is sent */
-    connection = connect_by(&proxy, &target);
+    connection = connect_by(&proxy, *(const int *)*state, &target);
     atomic_store(&proxy.cut, 1);
     test_pass_ms(100);
     assert_int_equal(take_within(connection, "lost", "lost", SECOND), DBLOCK_E_CONNECTION);
@@ -228,8 +261,7 @@ static void answers_in_pieces__are_read_or_given_up_in_time(void **state)
     struct proxy proxy;
     uint64_t begun;
 
-    (void)state;
-    connection = connect_by(&proxy, &target);
+    connection = connect_by(&proxy, *(const int *)*state, &target);
     assert_int_equal(take_within(connection, "pieces", "pieces", SECOND), DBLOCK_OK);
     atomic_store(&proxy.drip_ms, 1);
     assert_int_equal(mysql_look(&fixture, connection, DBLOCK_LEASE, "pieces"), YES);
@@ -245,9 +277,17 @@ static void answers_in_pieces__are_read_or_given_up_in_time(void **state)
 
 int main(void)
 {
+    static int by_tcp = 0;
+    static int locally = 1;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lost_answers__are_uncertain_and_in_time),
-        cmocka_unit_test(answers_in_pieces__are_read_or_given_up_in_time),
+        { "tcp: lost_answers__are_uncertain_and_in_time",
+            lost_answers__are_uncertain_and_in_time, NULL, NULL, &by_tcp },
+        { "local: lost_answers__are_uncertain_and_in_time",
+            lost_answers__are_uncertain_and_in_time, NULL, NULL, &locally },
+        { "tcp: answers_in_pieces__are_read_or_given_up_in_time",
+            answers_in_pieces__are_read_or_given_up_in_time, NULL, NULL, &by_tcp },
+        { "local: answers_in_pieces__are_read_or_given_up_in_time",
+            answers_in_pieces__are_read_or_given_up_in_time, NULL, NULL, &locally },
     };
 
     return cmocka_run_group_tests_name("mysql_wire", tests, set_up, tear_down);
