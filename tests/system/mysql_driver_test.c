@@ -121,6 +121,45 @@ static void take__excludes_and_names_the_holder(void **state)
     }
 }
 
+/* A token that was damaged is refused, and never wraps to a small one. */
+static void take__refuses_a_token_out_of_range(void **state)
+{
+    int64_t token = ((int64_t)1 << 53) - 1;
+    int i, strategy;
+
+    (void)state;
+    FOR_BOTH (i, strategy) {
+        const char *table = table_of(strategy);
+
+        assert_int_equal(TAKE(mine, strategy, "range", "o1", NULL), YES);
+        /* of an ended grant, and of a free name */
+        assert_int_equal(mysql_fixture_run(plain,
+                             "UPDATE %s SET token = %lld, expires_at = 1 WHERE name = 'range'",
+                             table, (long long)token),
+            0);
+        assert_int_equal(TAKE(other, strategy, "range", "o2", NULL), -1);
+        assert_int_equal(fixture.status, DBLOCK_E_DATABASE);
+        assert_non_null(strstr(fixture.error.hint, "2^53"));
+        assert_int_equal(mysql_fixture_run(plain,
+                             "UPDATE %s SET owner = NULL, expires_at = 0 WHERE name = 'range'",
+                             table),
+            0);
+        assert_int_equal(TAKE(other, strategy, "range", "o3", NULL), -1);
+        assert_int_equal(fixture.status, DBLOCK_E_DATABASE);
+        assert_int_equal(
+            mysql_fixture_number(plain, "SELECT token FROM %s WHERE name = 'range'", table), token);
+        /* the largest that is given */
+        assert_int_equal(mysql_fixture_run(plain,
+                             "UPDATE %s SET token = %lld WHERE name = 'range'", table,
+                             (long long)token - 1),
+            0);
+        assert_int_equal(TAKE(other, strategy, "range", "o4", "other"), YES);
+        assert_int_equal(fixture.answer.token, token);
+        assert_true(fixture.answer.session_remaining_us > 50 * SECOND);
+        assert_int_equal(mysql_fixture_run(plain, "DELETE FROM %s WHERE name = 'range'", table), 0);
+    }
+}
+
 static void steps__are_single_round_trips(void **state)
 {
     int64_t before;
@@ -538,6 +577,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(take__excludes_and_names_the_holder, roll_back),
+        cmocka_unit_test(take__refuses_a_token_out_of_range),
         cmocka_unit_test_teardown(steps__are_single_round_trips, roll_back),
         cmocka_unit_test_teardown(take__follows_an_expired_timed_grant, roll_back),
         cmocka_unit_test_teardown(take__ends_an_expired_session, roll_back),

@@ -57,6 +57,7 @@ static const struct meaning meanings[] = {
     { 1665, MYSQL_CLASS_REFUSED, DBLOCK_E_UNSUPPORTED,
         "SET GLOBAL binlog_format = 'ROW' (or MIXED): statements at READ COMMITTED cannot be "
         "logged as text" },
+    { 1690, MYSQL_CLASS_REFUSED, DBLOCK_E_DATABASE, MYSQL_HINT_RANGE },
     { 1698, MYSQL_CLASS_REFUSED, DBLOCK_E_LOGIN, "this user may only log in as the system's user" },
     { 1792, MYSQL_CLASS_REFUSED, DBLOCK_E_READ_ONLY, HINT_PRIMARY },
     { 1820, MYSQL_CLASS_REFUSED, DBLOCK_E_LOGIN, "the user's password has expired" },

@@ -15,6 +15,9 @@ enum mysql_class { /* what an error of the database says about the statement */
     MYSQL_CLASS_GONE         /* the connection is of no use any more */
 };
 
+#define MYSQL_HINT_RANGE                                                                           \
+    "a number in its row is out of range (tokens are below 2^53): set it right by hand"
+
 /* Of a native code; 0 is none of these and must not be asked. */
 enum mysql_class mysql_error_class(unsigned int code);
 

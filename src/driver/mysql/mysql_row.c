@@ -231,6 +231,9 @@ dblock_status mysql_token_draw(struct dblock_connection *connection,
     if (result.insert_id == 0)
         return dblock_error_set(reterr, DBLOCK_E_SCHEMA, "run: dblock init",
             "cannot draw a token for \"%s\": a row of dblock_floor is missing", name);
+    if (result.insert_id >= (uint64_t)1 << 53)
+        return dblock_error_set(reterr, DBLOCK_E_DATABASE, MYSQL_HINT_RANGE,
+            "cannot draw a token for \"%s\": the last one was above all that are given", name);
     answer->outcome = DBLOCK_ANSWER_YES;
     answer->token = (int64_t)result.insert_id;
     return DBLOCK_OK;

@@ -16,11 +16,11 @@
 INSERT INTO dblock_insert (name, token, owner, session, expires_at, since, pid, host, label)
 SELECT ?,
        LAST_INSERT_ID(
-            GREATEST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+            CAST(GREATEST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
                 1 + (SELECT g.token FROM dblock_floor g
                       WHERE g.id = IF(seen.owner IS NULL AND COALESCE(seen.expires_at, 0)
                             <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 2, 0)
-                       LOCK IN SHARE MODE)) << 11
+                       LOCK IN SHARE MODE)) AS UNSIGNED) * 2048
             | (TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) > f.token) << 10
             | FLOOR(16 * LOG2(COALESCE(me.expires_at
                 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 1)))) >> 11,
@@ -41,7 +41,7 @@ SELECT ?,
             VALUES(owner), dblock_insert.owner),
        token = IF(dblock_insert.owner = VALUES(owner),
             LAST_INSERT_ID(
-                GREATEST(dblock_insert.token + 1, VALUES(since)) << 11
+                CAST(GREATEST(dblock_insert.token + 1, VALUES(since)) AS UNSIGNED) * 2048
                 | (VALUES(since) > dblock_insert.token) << 10
                 | FLOOR(16 * LOG2(VALUES(expires_at) - VALUES(since)))) >> 11,
             dblock_insert.token),
@@ -93,7 +93,7 @@ UPDATE dblock_insert
        expires_at = IF(? IS NULL, since + ?,
             (SELECT me.expires_at FROM dblock_session me WHERE me.id = ?)),
        token = LAST_INSERT_ID(
-            GREATEST(token + 1, since) << 11
+            CAST(GREATEST(token + 1, since) AS UNSIGNED) * 2048
             | (since > token) << 10
             | FLOOR(16 * LOG2(expires_at - since))) >> 11,
        session = ?, pid = ?, host = ?, label = ?

@@ -15,7 +15,9 @@
 -- first, the purge's raise waits for it, and the DELETE after it meets the new row;
 -- if the raise came first, the take sees it.
 --
--- The grant in the OK packet: insert id = token << 11 | is_exact << 10 | q. is_exact:
+-- The grant in the OK packet: insert id = token << 11 | is_exact << 10 | q. The token is
+-- multiplied, as a shift would lose what does not fit: error 1690 if the row's token, by
+-- whatever accident, is 2 ** 53 - 1 or more. is_exact:
 -- the token is the clock itself. q = FLOOR(16 * LOG2(what was left of the session)),
 -- so at least 2 ** (q / 16) microseconds were left, at most 4.5 % more.
 
@@ -44,11 +46,11 @@
 INSERT INTO dblock_lease (name, token, owner, session, expires_at, since, pid, host, label)
 SELECT ?,
        LAST_INSERT_ID(
-            GREATEST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+            CAST(GREATEST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
                 1 + (SELECT g.token FROM dblock_floor g
                       WHERE g.id = IF(seen.owner IS NULL AND COALESCE(seen.expires_at, 0)
                             <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 1, 0)
-                       LOCK IN SHARE MODE)) << 11
+                       LOCK IN SHARE MODE)) AS UNSIGNED) * 2048
             | (TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) > f.token) << 10
             | FLOOR(16 * LOG2(COALESCE(me.expires_at
                 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 1)))) >> 11,
@@ -69,7 +71,7 @@ SELECT ?,
             VALUES(owner), dblock_lease.owner),
        token = IF(dblock_lease.owner = VALUES(owner),
             LAST_INSERT_ID(
-                GREATEST(dblock_lease.token + 1, VALUES(since)) << 11
+                CAST(GREATEST(dblock_lease.token + 1, VALUES(since)) AS UNSIGNED) * 2048
                 | (VALUES(since) > dblock_lease.token) << 10
                 | FLOOR(16 * LOG2(VALUES(expires_at) - VALUES(since)))) >> 11,
             dblock_lease.token),
@@ -134,7 +136,7 @@ UPDATE dblock_lease
        expires_at = IF(? IS NULL, since + ?,
             (SELECT me.expires_at FROM dblock_session me WHERE me.id = ?)),
        token = LAST_INSERT_ID(
-            GREATEST(token + 1, since) << 11
+            CAST(GREATEST(token + 1, since) AS UNSIGNED) * 2048
             | (since > token) << 10
             | FLOOR(16 * LOG2(expires_at - since))) >> 11,
        session = ?, pid = ?, host = ?, label = ?
