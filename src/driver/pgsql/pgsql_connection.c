@@ -96,7 +96,7 @@ static dblock_status start(struct dblock_connection *connection, const struct db
         return dblock_error_set(reterr, DBLOCK_E_UNSUPPORTED, "PostgreSQL 12 or later is needed",
             "cannot connect to PostgreSQL: its version %d is too old",
             PQserverVersion(connection->pg) / 10000);
-    if (PQsetnonblocking(connection->pg, 1) != 0 || !PQenterPipelineMode(connection->pg))
+    if (PQsetnonblocking(connection->pg, 1) != 0)
         return pgsql_connect_error(connection->pg, reterr);
     return DBLOCK_OK;
 }
@@ -284,8 +284,7 @@ dblock_status pgsql_connection_verify(struct dblock_connection *connection,
     dblock_status status;
 
     pgsql_message_init(&message, connection, call, "use the tables of dblock", NULL, PGSQL_READS);
-    pgsql_message_add(&message, STATEMENT_VERIFY, NULL);
-    status = pgsql_message_run(&message, reterr);
+    status = pgsql_message_ask(&message, STATEMENT_VERIFY, NULL, reterr);
     if (status == DBLOCK_OK) {
         const PGresult *result = message.results[0];
         int32_t version = PQntuples(result) == 1 ? pgsql_get_int32(result, 0, 1) : 0;

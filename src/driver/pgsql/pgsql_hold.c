@@ -154,8 +154,7 @@ dblock_status pgsql_hold_look(const struct pgsql_hold *hold, struct dblock_conne
     pgsql_put_name(&parameters, subject);
     pgsql_message_init(
         &message, connection, call, hold->look_action, subject->name, PGSQL_READS);
-    pgsql_message_add(&message, hold->look, &parameters);
-    status = pgsql_message_run(&message, reterr);
+    status = pgsql_message_ask(&message, hold->look, &parameters, reterr);
     if (status == DBLOCK_OK) {
         const PGresult *result = message.results[0];
 
@@ -208,8 +207,7 @@ static dblock_status run_ending(const struct pgsql_hold *hold, enum pgsql_statem
     dblock_status status;
 
     pgsql_message_init(&message, connection, call, action, subject->name, PGSQL_WRITES);
-    pgsql_message_add(&message, statement, parameters);
-    status = pgsql_message_run(&message, reterr);
+    status = pgsql_message_ask(&message, statement, parameters, reterr);
     if (status == DBLOCK_OK) {
         const PGresult *result = message.results[0];
 
@@ -276,8 +274,7 @@ dblock_status pgsql_hold_drop(const struct pgsql_hold *hold, struct dblock_conne
     pgsql_put_name(&parameters, subject);
     pgsql_put_id(&parameters, owner);
     pgsql_message_init(&message, connection, call, hold->drop_action, subject->name, PGSQL_WRITES);
-    pgsql_message_add(&message, hold->drop, &parameters);
-    status = pgsql_message_run(&message, reterr);
+    status = pgsql_message_ask(&message, hold->drop, &parameters, reterr);
     if (status == DBLOCK_OK && PQntuples(message.results[0]) == 1) {
         is_done = 1;
         answer->now_us = pgsql_get_time(message.results[0], 0, 0);

@@ -21,8 +21,7 @@ static dblock_status run_one(struct dblock_connection *connection, const struct 
         pgsql_put_text(&parameters, text);
     pgsql_message_init(&message, connection, call, "create the tables of dblock", NULL,
         PGSQL_WRITES | PGSQL_OWN_BOUNDS);
-    pgsql_message_add(&message, statement, &parameters);
-    status = pgsql_message_run(&message, reterr);
+    status = pgsql_message_ask(&message, statement, &parameters, reterr);
     if (status == DBLOCK_OK && ret_is_there != NULL)
         *ret_is_there = pgsql_get_bool(message.results[0], 0, 0);
     (void)pgsql_message_fini(&message, status, &unused);

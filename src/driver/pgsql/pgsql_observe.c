@@ -86,8 +86,7 @@ dblock_status pgsql_observe_list(struct dblock_connection *connection,
 
     put_page(&parameters, page);
     pgsql_message_init(&message, connection, call, listing->action, NULL, PGSQL_READS);
-    pgsql_message_add(&message, listing->statement, &parameters);
-    status = pgsql_message_run(&message, reterr);
+    status = pgsql_message_ask(&message, listing->statement, &parameters, reterr);
     if (status == DBLOCK_OK) {
         const PGresult *result = message.results[0];
 
@@ -164,8 +163,7 @@ static dblock_status end_holder(struct dblock_connection *connection,
     parameters.n = 0;
     pgsql_put_int32(&parameters, (int32_t)holder.server_pid);
     pgsql_message_init(&message, connection, call, action, subject->name, PGSQL_WRITES);
-    pgsql_message_add(&message, STATEMENT_SESSION_TERMINATE, &parameters);
-    status = pgsql_message_run(&message, reterr);
+    status = pgsql_message_ask(&message, STATEMENT_SESSION_TERMINATE, &parameters, reterr);
     if (status == DBLOCK_OK && PQntuples(message.results[0]) == 1) {
         const PGresult *result = message.results[0];
 
@@ -211,8 +209,7 @@ dblock_status pgsql_observe_purge(struct dblock_connection *connection, const st
     pgsql_put_duration(&parameters, PURGE_AGE_US);
     pgsql_put_int64(&parameters, PURGE_LIMIT);
     pgsql_message_init(&message, connection, call, "purge the tables of dblock", NULL, PGSQL_WRITES);
-    pgsql_message_add(&message, STATEMENT_PURGE, &parameters);
-    status = pgsql_message_run(&message, reterr);
+    status = pgsql_message_ask(&message, STATEMENT_PURGE, &parameters, reterr);
     if (status == DBLOCK_OK) {
         answer->now_us = pgsql_get_time(message.results[0], 0, 0);
         answer->n_rows = (uint64_t)pgsql_get_int64(message.results[0], 0, 1);

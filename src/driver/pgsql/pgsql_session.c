@@ -22,8 +22,7 @@ dblock_status pgsql_session_begin(struct dblock_connection *connection,
     pgsql_put_int64(&parameters, target->pid);
     pgsql_put_text(&parameters, target->label);
     pgsql_message_init(&message, connection, call, "begin a session", NULL, PGSQL_WRITES);
-    pgsql_message_add(&message, STATEMENT_SESSION_BEGIN, &parameters);
-    status = pgsql_message_run(&message, reterr);
+    status = pgsql_message_ask(&message, STATEMENT_SESSION_BEGIN, &parameters, reterr);
     if (status == DBLOCK_OK) {
         answer->now_us = pgsql_get_time(message.results[0], 0, 0);
         answer->session_remaining_us = ttl_us;
@@ -44,8 +43,7 @@ dblock_status pgsql_session_renew(struct dblock_connection *connection,
     pgsql_put_id(&parameters, session);
     pgsql_put_duration(&parameters, ttl_us);
     pgsql_message_init(&message, connection, call, "renew a session", NULL, PGSQL_WRITES);
-    pgsql_message_add(&message, STATEMENT_SESSION_RENEW, &parameters);
-    status = pgsql_message_run(&message, reterr);
+    status = pgsql_message_ask(&message, STATEMENT_SESSION_RENEW, &parameters, reterr);
     if (status == DBLOCK_OK && PQntuples(message.results[0]) == 1) {
         answer->now_us = pgsql_get_time(message.results[0], 0, 0);
         answer->changed = (uint64_t)pgsql_get_int64(message.results[0], 0, 1);
@@ -69,8 +67,7 @@ dblock_status pgsql_session_end(struct dblock_connection *connection,
     parameters.n = 0;
     pgsql_put_id(&parameters, session);
     pgsql_message_init(&message, connection, call, "end a session", NULL, PGSQL_WRITES);
-    pgsql_message_add(&message, STATEMENT_SESSION_END, &parameters);
-    status = pgsql_message_run(&message, reterr);
+    status = pgsql_message_ask(&message, STATEMENT_SESSION_END, &parameters, reterr);
     if (status == DBLOCK_OK) {
         answer->outcome =
             PQntuples(message.results[0]) == 1 ? DBLOCK_ANSWER_YES : DBLOCK_ANSWER_NO;
@@ -112,8 +109,7 @@ dblock_status pgsql_session_holds(struct dblock_connection *connection,
     pgsql_put_id(&parameters, session);
     pgsql_message_init(
         &message, connection, call, "read what a session holds", NULL, PGSQL_READS);
-    pgsql_message_add(&message, STATEMENT_SESSION_HOLDS, &parameters);
-    status = pgsql_message_run(&message, reterr);
+    status = pgsql_message_ask(&message, STATEMENT_SESSION_HOLDS, &parameters, reterr);
     if (status == DBLOCK_OK) {
         answer->now_us = pgsql_get_time(message.results[0], 0, 0);
         answer->outcome = DBLOCK_ANSWER_YES;

@@ -2,7 +2,8 @@
 /* pgsql_statement.c - see pgsql_statement.h.
  *
  * What a failure means is decided here. Nothing leaves libpq's buffer before the
- * message is complete, so until then there is no effect. After that:
+ * message is complete, so until then there is no effect. After that (a statement
+ * alone is sent by libpq itself, and if that fails it may have been sent):
  *   the server answers a statement with an error   the transaction is undone
  *   it says that it ends the session, in place of
  *   the answer of a statement that writes          undone as well
@@ -28,6 +29,25 @@ static void note(struct pgsql_message *message, enum pgsql_statement statement, 
     entry->is_wanted = is_wanted;
 }
 
+static int send_prepared(struct dblock_connection *connection, enum pgsql_statement statement,
+    const struct pgsql_parameters *parameters)
+{
+    const char *name = pgsql_texts[statement].name;
+
+    if (parameters == NULL)
+        return PQsendQueryPrepared(connection->pg, name, 0, NULL, NULL, NULL, 1);
+    return PQsendQueryPrepared(connection->pg, name, parameters->n, parameters->values,
+        parameters->sizes, binary_formats, 1);
+}
+
+/* Only between messages. */
+static int set_pipeline(PGconn *pg, PGpipelineStatus status)
+{
+    if (PQpipelineStatus(pg) == status)
+        return 1;
+    return status == PQ_PIPELINE_ON ? PQenterPipelineMode(pg) : PQexitPipelineMode(pg);
+}
+
 static void send_statement(struct pgsql_message *message, enum pgsql_statement statement,
     const struct pgsql_parameters *parameters, int is_wanted)
 {
@@ -41,6 +61,10 @@ static void send_statement(struct pgsql_message *message, enum pgsql_statement s
 
     if (connection->is_broken)
         return;
+    if (message->n_entries == 0 && !set_pipeline(connection->pg, PQ_PIPELINE_ON)) {
+        connection->is_broken = 1;
+        return;
+    }
     if (connection->is_pooled) {
         is_sent = PQsendQueryParams(
             connection->pg, text, n, types, values, sizes, binary_formats, 1);
@@ -52,8 +76,7 @@ static void send_statement(struct pgsql_message *message, enum pgsql_statement s
             }
             note(message, statement, 1, 0);
         }
-        is_sent = PQsendQueryPrepared(connection->pg, pgsql_texts[statement].name, n, values,
-            sizes, binary_formats, 1);
+        is_sent = send_prepared(connection, statement, parameters);
     }
     if (!is_sent)
         connection->is_broken = 1;
@@ -69,6 +92,7 @@ void pgsql_message_init(struct pgsql_message *message, struct dblock_connection 
     message->action = action;
     message->name = name;
     message->flags = flags;
+    message->is_alone = 0;
     message->is_bounded = 0;
     message->is_cancelled = 0;
     message->is_interrupted = 0;
@@ -231,7 +255,9 @@ static void read_answers(struct pgsql_message *message, struct reading *reading)
             reading->is_in_time = 0;
             return;
         }
-        if (result == NULL) { /* ends the answers of one statement */
+        if (result == NULL) { /* ends the answers of one statement; alone, of the message */
+            if (message->is_alone)
+                reading->is_synced = PQstatus(pg) == CONNECTION_OK;
             if (i < message->n_entries)
                 ++i;
         } else if (PQresultStatus(result) == PGRES_PIPELINE_SYNC) {
@@ -277,32 +303,63 @@ static dblock_status judge(struct pgsql_message *message, const struct reading *
         connection, message->action, message->name, reading->error, reterr);
 }
 
-dblock_status pgsql_message_run(struct pgsql_message *message, struct dblock_error *reterr)
+static dblock_status refuse_broken(struct pgsql_message *message, struct dblock_error *reterr)
 {
-    struct dblock_connection *connection = message->connection;
+    message->connection->is_broken = 1;
+    return pgsql_connection_error(message->connection, message->action, message->name,
+        DBLOCK_E_CONNECTION, NULL, reterr);
+}
+
+/* `sent`: 1 all of it, 0 not in time, -1 not all of it, maybe. */
+static dblock_status finish(struct pgsql_message *message, int sent, struct dblock_error *reterr)
+{
     struct reading reading = { NULL, 0, 0, 1, 0 };
     dblock_status status;
-    int sent = 1;
 
-    if (message->is_bounded)
-        send_statement(message, STATEMENT_COMMIT, NULL, 0);
-    if (connection->is_broken || PQstatus(connection->pg) != CONNECTION_OK) {
-        connection->is_broken = 1;
-        return pgsql_connection_error(connection, message->action, message->name,
-            DBLOCK_E_CONNECTION, NULL, reterr);
-    }
-    connection->is_busy = 1;
-    message->sent_us = dblock_clock_us();
-    if (!PQpipelineSync(connection->pg) || (sent = flush(message)) < 0)
-        sent = -1;
+    if (message->flags & PGSQL_WAITS)
+        message->sent_us = dblock_clock_us();
+    if (sent > 0)
+        sent = flush(message);
     if (sent != 0)
         read_answers(message, &reading);
-    connection->is_busy = !reading.is_synced;
+    message->connection->is_busy = !reading.is_synced;
     status = judge(message, &reading, sent, reterr);
-    message->is_refused = reading.error != NULL && reading.n_succeeded == 0 &&
+    if (reading.error == NULL)
+        return status;
+    message->is_refused = reading.n_succeeded == 0 &&
         PQresultErrorField(reading.error, PG_DIAG_SQLSTATE) != NULL;
     PQclear(reading.error);
     return status;
+}
+
+dblock_status pgsql_message_run(struct pgsql_message *message, struct dblock_error *reterr)
+{
+    struct dblock_connection *connection = message->connection;
+
+    if (message->is_bounded)
+        send_statement(message, STATEMENT_COMMIT, NULL, 0);
+    if (connection->is_broken || PQstatus(connection->pg) != CONNECTION_OK)
+        return refuse_broken(message, reterr);
+    connection->is_busy = 1;
+    return finish(message, PQpipelineSync(connection->pg) ? 1 : -1, reterr);
+}
+
+dblock_status pgsql_message_ask(struct pgsql_message *message, enum pgsql_statement statement,
+    const struct pgsql_parameters *parameters, struct dblock_error *reterr)
+{
+    struct dblock_connection *connection = message->connection;
+
+    if (connection->is_pooled || !connection->is_prepared[statement]) {
+        send_statement(message, statement, parameters, 1);
+        return pgsql_message_run(message, reterr);
+    }
+    if (connection->is_broken || PQstatus(connection->pg) != CONNECTION_OK ||
+        !set_pipeline(connection->pg, PQ_PIPELINE_OFF))
+        return refuse_broken(message, reterr);
+    message->is_alone = 1;
+    connection->is_busy = 1;
+    note(message, statement, 0, 1);
+    return finish(message, send_prepared(connection, statement, parameters) ? 1 : -1, reterr);
 }
 
 dblock_status pgsql_message_fini(

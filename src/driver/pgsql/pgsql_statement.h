@@ -4,12 +4,15 @@
  *
  *     struct pgsql_message message;
  *
- *     pgsql_message_init(&message, connection, call, "release lease", name, PGSQL_WRITES);
- *     pgsql_message_add(&message, STATEMENT_LEASE_DROP, &parameters);
+ *     pgsql_message_init(&message, connection, call, "take lease", name, PGSQL_WRITES);
+ *     pgsql_message_add(&message, STATEMENT_LEASE_GATE, &gate_parameters);
+ *     pgsql_message_add(&message, STATEMENT_LEASE_TAKE, &take_parameters);
  *     status = pgsql_message_run(&message, reterr);
  *     if (status == DBLOCK_OK)
  *         ... PQgetvalue(message.results[0], ...)
  *     return pgsql_message_fini(&message, status, answer);
+ *
+ * A message of one statement: pgsql_message_ask() in place of add and run.
  *
  * A statement is prepared in the message that first uses it. Behind a pooler none
  * is, and each message becomes a transaction that brings its settings along. */
@@ -41,8 +44,9 @@ struct pgsql_message {
     const char *action; /* "take lease", for messages */
     const char *name;   /* of the lock, or NULL */
     int flags;
+    int is_alone;       /* one statement outside of libpq's pipeline mode */
     int is_bounded;     /* wrapped in a transaction here */
-    uint64_t sent_us;
+    uint64_t sent_us;   /* of one that waits */
     int is_cancelled;   /* cancel_fd became readable; the results are there all the same */
     int is_interrupted; /* a cancel request was sent */
     int is_refused;     /* the failure is an answer of the server, in place of the first result */
@@ -69,6 +73,10 @@ void pgsql_message_add_nothing(struct pgsql_message *message);
 /* DBLOCK_OK: all statements succeeded, and their transaction is committed (unless the caller keeps
  * it open). PGSQL_CONFLICT, or a failure: no effect, or E_UNCERTAIN. */
 dblock_status pgsql_message_run(struct pgsql_message *message, struct dblock_error *reterr);
+/* Adds the only statement, and runs. The same bytes to the server; but a pipeline of libpq's, with
+ * a result more and an entry in its queue, costs about a tenth of what the client does for one. */
+dblock_status pgsql_message_ask(struct pgsql_message *message, enum pgsql_statement statement,
+    const struct pgsql_parameters *parameters, struct dblock_error *reterr);
 /* Frees the results. Turns PGSQL_CONFLICT into DBLOCK_OK with DBLOCK_ANSWER_AGAIN. */
 dblock_status pgsql_message_fini(
     struct pgsql_message *message, dblock_status status, struct dblock_answer *answer);

@@ -25,8 +25,7 @@ dblock_status pgsql_token_draw(struct dblock_connection *connection,
     pgsql_put_name(&parameters, subject);
     pgsql_message_init(
         &message, connection, call, "draw a token of", subject->name, PGSQL_WRITES);
-    pgsql_message_add(&message, STATEMENT_TOKEN_DRAW, &parameters);
-    status = pgsql_message_run(&message, reterr);
+    status = pgsql_message_ask(&message, STATEMENT_TOKEN_DRAW, &parameters, reterr);
     if (status == DBLOCK_OK) {
         answer->now_us = pgsql_get_time(message.results[0], 0, 0);
         answer->token = pgsql_get_int64(message.results[0], 0, 1);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* raw_pgsql.c - pairs directly on libpq: the statements that the driver sends in a pair,
  * recorded from it (record_pgsql.h) and sent again with the same values: prepared, binary,
- * one message each way in a pipeline, on a connection with the driver's settings. Nothing
+ * one message each way, on a connection with the driver's settings; several statements
+ * in a pipeline, one without, which is the cheaper way in either case. Nothing
  * is encoded or looked at, so this is the least that any client would do. */
 #include "pairs.h"
 
@@ -82,10 +83,19 @@ static int prepare(struct raw *raw, struct recorded_statement *statement)
         : complain(raw, "prepare");
 }
 
+static int set_pipeline(PGconn *pg, int is_on)
+{
+    if ((PQpipelineStatus(pg) != PQ_PIPELINE_OFF) == is_on)
+        return 1;
+    return is_on ? PQenterPipelineMode(pg) : PQexitPipelineMode(pg);
+}
+
 static int send_message(struct raw *raw, const struct recorded_message *message)
 {
     int i;
 
+    if (!set_pipeline(raw->pg, !message->is_alone))
+        return complain(raw, "pipeline mode");
     for (i = 0; i < message->n; ++i) {
         const struct recorded_statement *statement = &message->statements[i];
 
@@ -93,11 +103,11 @@ static int send_message(struct raw *raw, const struct recorded_message *message)
                 statement->sizes, binary, 1))
             return complain(raw, "send");
     }
-    return PQpipelineSync(raw->pg) ? 0 : complain(raw, "send");
+    return message->is_alone || PQpipelineSync(raw->pg) ? 0 : complain(raw, "send");
 }
 
-/* Up to the end of the message. */
-static int receive(struct raw *raw)
+/* Up to the end of the message: NULL behind one statement, or the sync of several. */
+static int receive(struct raw *raw, int is_alone)
 {
     int has_failed = 0;
 
@@ -108,6 +118,8 @@ static int receive(struct raw *raw)
         if (result == NULL) {
             if (PQstatus(raw->pg) != CONNECTION_OK)
                 return complain(raw, "answer");
+            if (is_alone)
+                return has_failed ? -1 : 0;
             continue;
         }
         if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK &&
@@ -124,7 +136,9 @@ static int receive(struct raw *raw)
 
 static int exchange(struct raw *raw, int i)
 {
-    return send_message(raw, &raw->messages[i]) != 0 || receive(raw) != 0 ? -1 : 0;
+    return send_message(raw, &raw->messages[i]) != 0 || receive(raw, raw->messages[i].is_alone) != 0
+        ? -1
+        : 0;
 }
 
 static int raw_pair(void *context)
@@ -182,8 +196,6 @@ static int open_connection(struct raw *raw, const char *url, int strategy)
         for (j = 0; j < raw->messages[i].n; ++j)
             if (prepare(raw, &raw->messages[i].statements[j]) != 0)
                 return -1;
-    if (!PQenterPipelineMode(raw->pg))
-        return complain(raw, "enter pipeline mode");
     return prove(raw);
 }
 

@@ -102,6 +102,14 @@ static void keep(const char *name, int n, const char *const *values, const int *
     ++message->n;
 }
 
+static void end_message(int is_alone)
+{
+    if (n_recorded == N_MESSAGES || recording[n_recorded].n == 0)
+        return;
+    recording[n_recorded].is_alone = is_alone;
+    ++n_recorded;
+}
+
 int PQsendQueryPrepared(PGconn *pg, const char *name, int n, const char *const *values,
     const int *sizes, const int *formats, int result_format)
 {
@@ -109,8 +117,11 @@ int PQsendQueryPrepared(PGconn *pg, const char *name, int n, const char *const *
 
     if (next == NULL)
         find("PQsendQueryPrepared", &next);
-    if (is_recording())
+    if (is_recording()) {
         keep(name, n, values, sizes);
+        if (PQpipelineStatus(pg) == PQ_PIPELINE_OFF)
+            end_message(1);
+    }
     return next(pg, name, n, values, sizes, formats, result_format);
 }
 
@@ -120,8 +131,8 @@ int PQpipelineSync(PGconn *pg)
 
     if (next == NULL)
         find("PQpipelineSync", &next);
-    if (is_recording() && n_recorded < N_MESSAGES && recording[n_recorded].n > 0)
-        ++n_recorded;
+    if (is_recording())
+        end_message(0);
     return next(pg);
 }
 

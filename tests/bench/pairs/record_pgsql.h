@@ -22,11 +22,12 @@ struct recorded_statement {
 struct recorded_message {
     struct recorded_statement statements[N_STATEMENTS_MAX];
     int n;
+    int is_alone; /* one statement, without a pipeline */
 };
 
 /* What this thread sends from now on. */
 void record_begin(void);
-/* 0 and two messages, each closed by PQpipelineSync(); -1: there were others. The messages
+/* 0 and two messages, each closed by PQpipelineSync() or alone; -1: there were others. They
  * point into themselves: they must stay where they are. */
 int record_end(struct recorded_message *messages);
 /* The text of a statement that was prepared on any connection; NULL: there was none. */
