@@ -14,14 +14,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static size_t find_id(const struct dblock_connection *connection, int64_t id)
+static int has_id(const struct dblock_connection *connection, int64_t id)
 {
     size_t i;
 
     for (i = 0; i < connection->n_ids; ++i)
         if (connection->ids[i] == id)
-            break;
-    return i;
+            return 1;
+    return 0;
+}
+
+/* From the end, as what was taken last is most often given back first. */
+static void forget_id(struct dblock_connection *connection, int64_t id)
+{
+    size_t i = connection->n_ids;
+
+    while (i > 0)
+        if (connection->ids[--i] == id) {
+            connection->ids[i] = connection->ids[--connection->n_ids];
+            return;
+        }
 }
 
 /* Room first: a lock that was got must not be forgotten for want of memory. */
@@ -51,6 +63,39 @@ static void put_subject(
         pgsql_put_null_int64(parameters);
 }
 
+static int is_last(
+    const struct dblock_connection *connection, const struct dblock_subject *subject)
+{
+    return connection->last_size == subject->name_size &&
+        memcmp(connection->last_name, subject->name, subject->name_size) == 0;
+}
+
+static void remember(
+    struct dblock_connection *connection, const struct dblock_subject *subject, int64_t id)
+{
+    if (subject->has_advisory_id || is_last(connection, subject) ||
+        subject->name_size > sizeof connection->last_name)
+        return;
+    memcpy(connection->last_name, subject->name, subject->name_size);
+    connection->last_size = subject->name_size;
+    connection->last_id = id;
+}
+
+/* By its id as far as that is known: the server need not hash the name again. */
+static void put_known_subject(const struct dblock_connection *connection,
+    struct pgsql_parameters *parameters, const struct dblock_subject *subject)
+{
+    struct dblock_subject known = *subject;
+
+    if (!subject->has_advisory_id && is_last(connection, subject)) {
+        known.has_advisory_id = 1;
+        known.advisory_id = connection->last_id;
+    }
+    if (known.has_advisory_id)
+        known.name_size = 0;
+    put_subject(parameters, &known);
+}
+
 static dblock_status refuse_pooler(const struct dblock_connection *connection,
     const struct dblock_subject *subject, struct dblock_error *reterr)
 {
@@ -74,7 +119,7 @@ static dblock_status refuse_standby(
 
 /* Unlocks what a message got and nobody wants; the connection is given up if that fails. */
 static dblock_status give_back(struct dblock_connection *connection,
-    const struct dblock_call *call, const struct dblock_subject *subject,
+    const struct dblock_call *call, const struct dblock_subject *subject, int64_t *ret_now_us,
     struct dblock_error *reterr)
 {
     struct dblock_call short_call = { dblock_clock_us() + connection->target->io_timeout_us, -1 };
@@ -85,12 +130,15 @@ static dblock_status give_back(struct dblock_connection *connection,
 
     if (short_call.deadline_us > call->deadline_us)
         short_call.deadline_us = call->deadline_us;
-    put_subject(&parameters, subject);
+    put_known_subject(connection, &parameters, subject);
     pgsql_message_init(
         &message, connection, &short_call, "release advisory", subject->name, PGSQL_READS);
-    pgsql_message_add(&message, STATEMENT_ADVISORY_DROP, &parameters);
+    pgsql_message_add_quiet(&message, STATEMENT_ADVISORY_DROP, &parameters);
+    pgsql_message_add(&message, STATEMENT_PING, NULL);
     status = pgsql_message_run(&message, reterr);
-    if (status != DBLOCK_OK)
+    if (status == DBLOCK_OK)
+        *ret_now_us = pgsql_get_time(message.results[0], 0, 0);
+    else
         connection->is_broken = 1;
     return pgsql_message_fini(&message, status, &unused);
 }
@@ -104,25 +152,22 @@ static dblock_status attempt(struct dblock_connection *connection, const struct 
     struct pgsql_message message;
     dblock_status status;
 
-    put_subject(&parameters, subject);
+    put_known_subject(connection, &parameters, subject);
     pgsql_message_init(
         &message, connection, call, "take advisory", subject->name, PGSQL_READS);
-    pgsql_message_add(&message, STATEMENT_ADVISORY_TAKE, &parameters);
-    status = pgsql_message_run(&message, reterr);
-    if (status == DBLOCK_OK) {
-        const PGresult *result = message.results[0];
-        int64_t id = pgsql_get_int64(result, 0, 1);
-
-        answer->now_us = pgsql_get_time(result, 0, 0);
+    status = pgsql_message_ask(&message, STATEMENT_ADVISORY_TAKE, &parameters, reterr);
+    if (status == DBLOCK_OK && PQntuples(message.results[0]) == 0) {
         answer->outcome = DBLOCK_ANSWER_BUSY;
-        if (PQgetisnull(result, 0, 2)) {
-            status = refuse_standby(subject, reterr);
-        } else if (pgsql_get_bool(result, 0, 2)) {
-            *ret_is_again = find_id(connection, id) < connection->n_ids;
-            answer->outcome = DBLOCK_ANSWER_YES;
-            if (!*ret_is_again)
-                connection->ids[connection->n_ids++] = id;
-        }
+    } else if (status == DBLOCK_OK && PQgetisnull(message.results[0], 0, 0)) {
+        status = refuse_standby(subject, reterr);
+    } else if (status == DBLOCK_OK) {
+        int64_t id = pgsql_get_int64(message.results[0], 0, 0);
+
+        answer->outcome = DBLOCK_ANSWER_YES;
+        *ret_is_again = has_id(connection, id);
+        if (!*ret_is_again)
+            connection->ids[connection->n_ids++] = id;
+        remember(connection, subject, id);
     }
     return pgsql_message_fini(&message, status, answer);
 }
@@ -154,6 +199,8 @@ static dblock_status wait_slice(struct dblock_connection *connection,
             status = refuse_standby(subject, reterr);
         else if (answer->outcome == DBLOCK_ANSWER_YES)
             connection->ids[connection->n_ids++] = pgsql_get_int64(message.results[0], 0, 0);
+        if (status == DBLOCK_OK)
+            remember(connection, subject, pgsql_get_int64(message.results[0], 0, 0));
     }
     *ret_is_cancelled = message.is_cancelled;
     return pgsql_message_fini(&message, status, answer);
@@ -187,7 +234,8 @@ static dblock_status wait_for(struct dblock_connection *connection,
         return status;
     if (status == DBLOCK_OK && answer->outcome == DBLOCK_ANSWER_YES) {
         --connection->n_ids;
-        (void)give_back(connection, call, subject, NULL); /* or the connection is given up */
+        /* or the connection is given up */
+        (void)give_back(connection, call, subject, &answer->now_us, NULL);
     } else if (status != DBLOCK_OK) {
         connection->is_broken = 1;
     }
@@ -232,9 +280,10 @@ dblock_status pgsql_advisory_take(struct dblock_connection *connection,
     answer->remaining_us = DBLOCK_NO_END;
     if (is_again) {
         answer->outcome = DBLOCK_ANSWER_BUSY;
-        if (holder != NULL)
+        status = give_back(connection, call, subject, &answer->now_us, reterr);
+        if (status == DBLOCK_OK && holder != NULL)
             fill_own(connection, subject, holder, answer);
-        return give_back(connection, call, subject, reterr);
+        return status;
     }
     if (answer->outcome == DBLOCK_ANSWER_BUSY && holder != NULL)
         return pgsql_advisory_holder(connection, call, subject, holder, answer, reterr);
@@ -252,8 +301,7 @@ dblock_status pgsql_advisory_holder(struct dblock_connection *connection,
     put_subject(&parameters, subject);
     pgsql_message_init(
         &message, connection, call, "look at advisory", subject->name, PGSQL_READS);
-    pgsql_message_add(&message, STATEMENT_ADVISORY_HOLDER, &parameters);
-    status = pgsql_message_run(&message, reterr);
+    status = pgsql_message_ask(&message, STATEMENT_ADVISORY_HOLDER, &parameters, reterr);
     if (status == DBLOCK_OK) {
         answer->now_us = pgsql_get_time(message.results[0], 0, 0);
         pgsql_grant_holder(
@@ -272,19 +320,15 @@ dblock_status pgsql_advisory_drop(struct dblock_connection *connection,
 
     if (status != DBLOCK_OK)
         return status;
-    put_subject(&parameters, subject);
+    put_known_subject(connection, &parameters, subject);
     pgsql_message_init(
         &message, connection, call, "release advisory", subject->name, PGSQL_READS);
-    pgsql_message_add(&message, STATEMENT_ADVISORY_DROP, &parameters);
-    status = pgsql_message_run(&message, reterr);
-    if (status == DBLOCK_OK) {
-        size_t i = find_id(connection, pgsql_get_int64(message.results[0], 0, 1));
-
-        answer->now_us = pgsql_get_time(message.results[0], 0, 0);
-        answer->outcome = pgsql_get_bool(message.results[0], 0, 2) ? DBLOCK_ANSWER_YES
-                                                                   : DBLOCK_ANSWER_NO;
-        if (i < connection->n_ids)
-            connection->ids[i] = connection->ids[--connection->n_ids];
+    status = pgsql_message_ask(&message, STATEMENT_ADVISORY_DROP, &parameters, reterr);
+    if (status == DBLOCK_OK && !PQgetisnull(message.results[0], 0, 0)) {
+        answer->outcome = DBLOCK_ANSWER_YES;
+        forget_id(connection, pgsql_get_int64(message.results[0], 0, 0));
+    } else if (status == DBLOCK_OK) {
+        answer->outcome = DBLOCK_ANSWER_NO; /* if a hand took it away, the next ping misses it */
     } else if (message.is_refused && connection->is_broken) {
         answer->outcome = DBLOCK_ANSWER_NO; /* the session had ended before this came */
         status = DBLOCK_OK;
@@ -303,8 +347,7 @@ dblock_status pgsql_advisory_prove(struct dblock_connection *connection,
     put_subject(&parameters, subject);
     pgsql_message_init(
         &message, connection, call, "prove advisory", subject->name, PGSQL_READS);
-    pgsql_message_add(&message, STATEMENT_ADVISORY_PROVE, &parameters);
-    status = pgsql_message_run(&message, reterr);
+    status = pgsql_message_ask(&message, STATEMENT_ADVISORY_PROVE, &parameters, reterr);
     if (status == DBLOCK_OK) {
         answer->now_us = pgsql_get_time(message.results[0], 0, 0);
         answer->outcome = pgsql_get_bool(message.results[0], 0, 1) ? DBLOCK_ANSWER_YES

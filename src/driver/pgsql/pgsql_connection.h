@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pgsql_connection.h - one connection: libpq's, always in pipeline mode, never
- * blocking. */
+/* pgsql_connection.h - one connection: libpq's, never blocking. */
 #ifndef DBLK_PGSQL_CONNECTION_H
 #define DBLK_PGSQL_CONNECTION_H
 
@@ -21,6 +20,9 @@ struct dblock_connection {
     int64_t *ids; /* advisory: the locks that this session holds */
     size_t n_ids;
     size_t room;
+    char last_name[DBLOCK_NAME_MAX + 1]; /* advisory: the name that was taken last, and */
+    size_t last_size;                    /* 0: none */
+    int64_t last_id;                     /* its id */
 
     unsigned char is_prepared[N_STATEMENTS];
 };

@@ -21,8 +21,7 @@ dblock_status pgsql_row_seed(struct dblock_connection *connection,
     parameters.n = 0;
     pgsql_put_name(&parameters, subject);
     pgsql_message_init(&message, connection, call, "make row", subject->name, PGSQL_WRITES);
-    pgsql_message_add(&message, STATEMENT_ROW_SEED, &parameters);
-    status = pgsql_message_run(&message, reterr);
+    status = pgsql_message_ask(&message, STATEMENT_ROW_SEED, &parameters, reterr);
     if (status == DBLOCK_OK)
         answer->outcome = DBLOCK_ANSWER_YES;
     return pgsql_message_fini(&message, status, answer);
@@ -42,8 +41,7 @@ static dblock_status roll_back(struct dblock_connection *connection,
         return DBLOCK_OK;
     pgsql_message_init(
         &message, connection, call, "give up row", name, PGSQL_READS | PGSQL_OWN_BOUNDS);
-    pgsql_message_add_quiet(&message, STATEMENT_ROLLBACK, NULL);
-    status = pgsql_message_run(&message, reterr);
+    status = pgsql_message_ask(&message, STATEMENT_ROLLBACK, NULL, reterr);
     return pgsql_message_fini(&message, status, &unused);
 }
 
@@ -78,12 +76,9 @@ static dblock_status attempt(struct dblock_connection *connection, const struct 
     if (status == DBLOCK_OK) {
         const PGresult *result = message.results[message.n_results - 1];
 
-        answer->now_us = pgsql_get_time(result, 0, 0);
-        answer->outcome = DBLOCK_ANSWER_BUSY;
-        if (pgsql_get_bool(result, 0, 1))
-            answer->outcome = DBLOCK_ANSWER_YES;
-        else if (!pgsql_get_bool(result, 0, 2))
-            answer->outcome = DBLOCK_ANSWER_UNSEEDED;
+        answer->outcome = PQgetisnull(result, 0, 0) ? DBLOCK_ANSWER_UNSEEDED
+            : pgsql_get_bool(result, 0, 0)          ? DBLOCK_ANSWER_YES
+                                                    : DBLOCK_ANSWER_BUSY;
     }
     *ret_is_cancelled = message.is_cancelled;
     return pgsql_message_fini(&message, status, answer);
@@ -198,8 +193,7 @@ dblock_status pgsql_row_drop(struct dblock_connection *connection,
     /* COMMIT answers with ROLLBACK if the transaction had failed: then it is no answer of ours */
     pgsql_message_init(&message, connection, call, "release row", subject->name,
         PGSQL_READS | PGSQL_OWN_BOUNDS);
-    pgsql_message_add_quiet(&message, STATEMENT_COMMIT, NULL);
-    status = pgsql_message_run(&message, reterr);
+    status = pgsql_message_ask(&message, STATEMENT_COMMIT, NULL, reterr);
     connection->is_holding = 0;
     if (status == DBLOCK_OK)
         answer->outcome = DBLOCK_ANSWER_YES;

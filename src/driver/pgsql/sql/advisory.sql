@@ -8,16 +8,21 @@
 -- statement itself, as a standby may be promoted under a connection.
 
 -- name: advisory_take
--- in: $1 name (bytea), $2 the id itself (bigint) or NULL
--- out: clock, id, is it held now (NULL: this is a standby)
+-- in: $1 name (bytea), $2 the id itself (bigint) or NULL; then $1 is not looked at
+-- out: one row: the id that is held now (NULL: this is a standby); no row: somebody has it
 -- Never waits. A session that has it already gets it again (the server counts), so the
 -- caller compares the id with those it holds and gives the second one back.
 -- Killed or cut off: the lock ends with the server's session. No snapshot outlives this.
-SELECT pg_catalog.clock_timestamp(), i.id,
-    CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_try_advisory_lock(i.id) END
-FROM (SELECT coalesce($2::bigint, ('x' || pg_catalog.encode(
-        pg_catalog.substr(pg_catalog.sha256($1), 1, 8), 'hex'))::bit(64)::bigint) AS id
-    OFFSET 0) AS i;
+-- Recovery is asked for once, as it may end in between.
+SELECT CASE WHEN t.is_held THEN t.id END
+FROM (
+    SELECT i.id, CASE WHEN NOT pg_catalog.pg_is_in_recovery()
+            THEN pg_catalog.pg_try_advisory_lock(i.id) END AS is_held
+    FROM (SELECT coalesce($2::bigint, ('x' || pg_catalog.encode(
+            pg_catalog.substr(pg_catalog.sha256($1), 1, 8), 'hex'))::bit(64)::bigint) AS id
+        OFFSET 0) AS i
+    OFFSET 0) AS t
+WHERE t.is_held IS NOT FALSE;
 
 -- name: advisory_arm
 -- in: $1 name (bytea), $2 the id itself (bigint) or NULL, $3 how long (text, ms)
@@ -57,12 +62,12 @@ $dblock$;
 SELECT pg_catalog.clock_timestamp(), pg_catalog.current_setting('dblock.is_granted') = 'yes';
 
 -- name: advisory_drop
--- in: $1 name (bytea), $2 the id itself (bigint) or NULL
--- out: clock, id, was it held until now
+-- in: as advisory_take
+-- out: one row: the id that was held until now; NULL: none was
 -- Only this session's own lock. One that it does not have: false, and a warning in the
 -- server's log, which is in place, as somebody took it away by hand.
 -- A lost answer: the connection is closed, and the lock with it.
-SELECT pg_catalog.clock_timestamp(), i.id, pg_catalog.pg_advisory_unlock(i.id)
+SELECT CASE WHEN pg_catalog.pg_advisory_unlock(i.id) THEN i.id END
 FROM (SELECT coalesce($2::bigint, ('x' || pg_catalog.encode(
         pg_catalog.substr(pg_catalog.sha256($1), 1, 8), 'hex'))::bit(64)::bigint) AS id
     OFFSET 0) AS i;

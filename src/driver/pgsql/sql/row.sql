@@ -17,7 +17,7 @@ ON CONFLICT (name) DO NOTHING;
 
 -- name: row_take
 -- in: $1 name (bytea)
--- out: clock, is it locked by this transaction now, is there such a row
+-- out: is it locked by this transaction now (NULL: there is no such row)
 -- After BEGIN, in the same message. Never waits: a row that somebody holds is skipped.
 -- A row that is committed after the snapshot is not seen: unseeded, and the next attempt
 -- sees it. One that a purge deletes meanwhile counts as held; the next attempt sees that
@@ -27,8 +27,8 @@ WITH locked AS MATERIALIZED (
     SELECT 1 AS one FROM dblock_schema.dblock_row AS r
     WHERE r.name = $1 FOR UPDATE OF r SKIP LOCKED
 )
-SELECT pg_catalog.clock_timestamp(), EXISTS (SELECT 1 FROM locked),
-    EXISTS (SELECT 1 FROM dblock_schema.dblock_row AS r WHERE r.name = $1);
+SELECT CASE WHEN EXISTS (SELECT 1 FROM locked) THEN true
+    WHEN EXISTS (SELECT 1 FROM dblock_schema.dblock_row AS r WHERE r.name = $1) THEN false END;
 
 -- name: row_arm
 -- in: $1 name (bytea), $2 how long (text, ms)
