@@ -19,29 +19,53 @@ static void clear(struct dblock_grant *grant, int32_t strategy, int64_t now_us)
     grant->now_us = now_us;
 }
 
+/* The columns of the tables, in the order of 0001_create.sql, and one more. */
+enum { NAME, SESSION, OWNER, TOKEN, SINCE, EXPIRES, LABEL, HOST, PID, N_COLUMNS };
+enum { SESSION_EXPIRES = N_COLUMNS, N_FIELDS };
+
+static void read_fields(
+    const PGresult *result, int row, int column, struct pgsql_field fields[N_FIELDS])
+{
+    struct pgsql_field record = pgsql_get_field(result, row, column);
+    struct pgsql_field parts[2];
+
+    pgsql_field_split(&record, parts, 2);
+    pgsql_field_split(&parts[0], fields, N_COLUMNS);
+    fields[SESSION_EXPIRES] = parts[1];
+}
+
+static int64_t find_end(const struct pgsql_field *fields)
+{
+    return pgsql_field_time(&fields[fields[SESSION].bytes != NULL ? SESSION_EXPIRES : EXPIRES]);
+}
+
 int64_t pgsql_grant_expires(const PGresult *result, int row, int column)
 {
-    int is_heartbeat = !PQgetisnull(result, row, column + 1);
+    struct pgsql_field fields[N_FIELDS];
 
-    return pgsql_get_time(result, row, column + (is_heartbeat ? 9 : 5));
+    read_fields(result, row, column, fields);
+    return find_end(fields);
 }
 
 void pgsql_grant_row(struct dblock_grant *grant, int32_t strategy, const PGresult *result, int row,
     int column, int64_t now_us, int is_in_force)
 {
+    struct pgsql_field fields[N_FIELDS];
+
     clear(grant, strategy, now_us);
-    pgsql_get_text(result, row, column, grant->name, sizeof grant->name);
-    grant->token = pgsql_get_int64(result, row, column + 3);
-    grant->since_us = pgsql_get_time(result, row, column + 4);
+    read_fields(result, row, column, fields);
+    pgsql_field_text(&fields[NAME], grant->name, sizeof grant->name);
+    grant->token = pgsql_field_int64(&fields[TOKEN]);
+    grant->since_us = pgsql_field_time(&fields[SINCE]);
     if (!is_in_force)
         return;
-    grant->is_heartbeat = !PQgetisnull(result, row, column + 1);
-    pgsql_get_id_text(result, row, column + 2, grant->owner);
-    grant->expires_us = pgsql_grant_expires(result, row, column);
+    grant->is_heartbeat = fields[SESSION].bytes != NULL;
+    pgsql_field_id_text(&fields[OWNER], grant->owner);
+    grant->expires_us = find_end(fields);
     grant->remaining_ms = pgsql_remaining(grant->expires_us, now_us) / 1000;
-    pgsql_get_text(result, row, column + 6, grant->label, sizeof grant->label);
-    pgsql_get_text(result, row, column + 7, grant->host, sizeof grant->host);
-    grant->pid = pgsql_get_int64(result, row, column + 8);
+    pgsql_field_text(&fields[LABEL], grant->label, sizeof grant->label);
+    pgsql_field_text(&fields[HOST], grant->host, sizeof grant->host);
+    grant->pid = pgsql_field_int64(&fields[PID]);
 }
 
 /* "dblock HOST PID ROLE" (name_application() in pgsql_connection.c). */

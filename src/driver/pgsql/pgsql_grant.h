@@ -5,11 +5,10 @@
 
 #include "pgsql_value.h"
 
-/* The ten columns of a lease or insert row, from `column` on: name, session, owner, token, since,
- * expires_at, label, host, pid, session_expires_at. */
+/* A record of a whole lease or insert row and its session's expires_at. */
 void pgsql_grant_row(struct dblock_grant *grant, int32_t strategy, const PGresult *result, int row,
     int column, int64_t now_us, int is_in_force);
-/* When that grant ends, as the row says: microseconds since 1970. */
+/* When that grant ends, as the row says: microseconds since 1970; 0: its session is gone. */
 int64_t pgsql_grant_expires(const PGresult *result, int row, int column);
 
 /* Four columns about a session of the server, from `column` on: server_pid, application_name,

@@ -7,23 +7,21 @@
 #include "pgsql_steps.h"
 
 enum { /* columns of a gate */
-    GATE_NOW,
     GATE_SESSION_EXPIRES,
     GATE_IS_MINE,
-    GATE_IN_FORCE,
-    GATE_ROW /* ten columns */
+    GATE_GRANT,
+    GATE_NOW
 };
 
 enum { /* of a take */
-    TAKE_NOW,
     TAKE_TOKEN,
-    TAKE_EXPIRES
+    TAKE_NOW
 };
 
 enum { /* of a look and a list */
     LOOK_NOW,
     LOOK_IN_FORCE,
-    LOOK_ROW /* ten columns */
+    LOOK_GRANT
 };
 
 enum { /* of extend, draw and end */
@@ -40,35 +38,43 @@ static int32_t judge_take(const struct dblock_take *take, const struct pgsql_mes
     const PGresult *gate = message->results[0];
     const PGresult *taken = message->results[message->n_results - 1];
     int has_cleared = message->n_results == 3;
+    int64_t now_us;
 
     if (PQntuples(taken) == 1)
         return DBLOCK_ANSWER_YES;
+    now_us = pgsql_get_time(gate, 0, GATE_NOW);
     if (take->session != NULL && PQgetisnull(gate, 0, GATE_SESSION_EXPIRES))
         return DBLOCK_ANSWER_SESSION;
-    if (pgsql_get_bool(gate, 0, GATE_IN_FORCE))
+    if (pgsql_grant_expires(gate, 0, GATE_GRANT) > now_us)
         return DBLOCK_ANSWER_BUSY;
-    if (pgsql_get_time(gate, 0, GATE_NOW) > take->not_after_us)
+    if (now_us > take->not_after_us)
         return DBLOCK_ANSWER_LATE;
     if (!has_cleared && PQgetisnull(gate, 0, GATE_IS_MINE))
         return 0;
     if (has_cleared && pgsql_get_bool(gate, 0, GATE_IS_MINE) &&
-        !pgsql_get_bool(message->results[1], 0, 0) && !PQgetisnull(gate, 0, GATE_ROW))
+        !pgsql_get_bool(message->results[1], 0, 0) && !PQgetisnull(gate, 0, GATE_GRANT))
         return DBLOCK_ANSWER_PINNED;
     return DBLOCK_ANSWER_AGAIN;
 }
 
+/* A timed grant ends a ttl after a moment between the two statements. */
 static void tell_grant(const struct dblock_take *take, const struct pgsql_message *message,
     struct dblock_answer *answer)
 {
+    const PGresult *gate = message->results[0];
     const PGresult *taken = message->results[message->n_results - 1];
+    int64_t gate_us = pgsql_get_time(gate, 0, GATE_NOW);
 
-    answer->now_us = pgsql_get_time(taken, 0, TAKE_NOW);
     answer->token = pgsql_get_int64(taken, 0, TAKE_TOKEN);
-    answer->session_remaining_us = pgsql_remaining(
-        pgsql_get_time(message->results[0], 0, GATE_SESSION_EXPIRES), answer->now_us);
-    answer->remaining_us = take->session != NULL
-        ? answer->session_remaining_us
-        : pgsql_remaining(pgsql_get_time(taken, 0, TAKE_EXPIRES), answer->now_us);
+    answer->now_us = pgsql_get_time(taken, 0, TAKE_NOW);
+    answer->session_remaining_us =
+        pgsql_remaining(pgsql_get_time(gate, 0, GATE_SESSION_EXPIRES), answer->now_us);
+    answer->remaining_us = answer->session_remaining_us;
+    if (take->session == NULL) {
+        uint64_t spent_us = pgsql_remaining(answer->now_us, gate_us);
+
+        answer->remaining_us = take->ttl_us > spent_us ? take->ttl_us - spent_us : 0;
+    }
 }
 
 static void tell_holder(const struct pgsql_hold *hold, const struct pgsql_message *message,
@@ -82,11 +88,11 @@ static void tell_holder(const struct pgsql_hold *hold, const struct pgsql_messag
     if (answer->outcome != DBLOCK_ANSWER_BUSY && answer->outcome != DBLOCK_ANSWER_PINNED)
         return;
     answer->remaining_us = answer->outcome == DBLOCK_ANSWER_BUSY
-        ? pgsql_remaining(pgsql_grant_expires(gate, 0, GATE_ROW), answer->now_us)
+        ? pgsql_remaining(pgsql_grant_expires(gate, 0, GATE_GRANT), answer->now_us)
         : DBLOCK_NO_END;
     if (holder == NULL)
         return;
-    pgsql_grant_row(holder, hold->strategy, gate, 0, GATE_ROW, answer->now_us, 1);
+    pgsql_grant_row(holder, hold->strategy, gate, 0, GATE_GRANT, answer->now_us, 1);
     holder->is_pinned = answer->outcome == DBLOCK_ANSWER_PINNED;
 }
 
@@ -162,10 +168,9 @@ dblock_status pgsql_hold_look(const struct pgsql_hold *hold, struct dblock_conne
         answer->outcome = DBLOCK_ANSWER_NO;
         if (pgsql_get_bool(result, 0, LOOK_IN_FORCE)) {
             answer->outcome = DBLOCK_ANSWER_YES;
-            answer->token = pgsql_get_int64(result, 0, LOOK_ROW + 3);
-            answer->remaining_us =
-                pgsql_remaining(pgsql_grant_expires(result, 0, LOOK_ROW), answer->now_us);
-            pgsql_grant_row(grant, hold->strategy, result, 0, LOOK_ROW, answer->now_us, 1);
+            pgsql_grant_row(grant, hold->strategy, result, 0, LOOK_GRANT, answer->now_us, 1);
+            answer->token = grant->token;
+            answer->remaining_us = pgsql_remaining(grant->expires_us, answer->now_us);
         }
     }
     return pgsql_message_fini(&message, status, answer);

@@ -110,11 +110,96 @@ void pgsql_put_time(struct pgsql_parameters *parameters, int64_t time_us)
     put_number(parameters, TYPE_TIMESTAMPTZ, (uint64_t)(time_us - EPOCH_US), 8);
 }
 
+struct pgsql_field pgsql_get_field(const PGresult *result, int row, int column)
+{
+    struct pgsql_field field = { NULL, 0 };
+
+    if (!PQgetisnull(result, row, column)) {
+        field.bytes = PQgetvalue(result, row, column);
+        field.size = (size_t)PQgetlength(result, row, column);
+    }
+    return field;
+}
+
+/* int32 number of fields; for each int32 type, int32 size (-1 for NULL), and so many bytes. */
+static int read_fields(const struct pgsql_field *composite, struct pgsql_field *fields, int n)
+{
+    const char *place = composite->bytes;
+    size_t left = composite->size;
+    int i;
+
+    if (left < 4 || read_number(place, 4) < (uint64_t)n)
+        return 0;
+    place += 4;
+    left -= 4;
+    for (i = 0; i < n; ++i) {
+        int32_t size;
+
+        if (left < 8)
+            return 0;
+        size = (int32_t)(uint32_t)read_number(place + 4, 4);
+        place += 8;
+        left -= 8;
+        if (size < 0)
+            continue;
+        if ((size_t)size > left)
+            return 0;
+        fields[i].bytes = place;
+        fields[i].size = (size_t)size;
+        place += size;
+        left -= (size_t)size;
+    }
+    return 1;
+}
+
+void pgsql_field_split(
+    const struct pgsql_field *composite, struct pgsql_field *fields, int n)
+{
+    memset(fields, 0, (size_t)n * sizeof *fields);
+    if (composite->bytes != NULL && !read_fields(composite, fields, n))
+        memset(fields, 0, (size_t)n * sizeof *fields);
+}
+
+int64_t pgsql_field_int64(const struct pgsql_field *field)
+{
+    return field->size == 8 ? (int64_t)read_number(field->bytes, 8) : 0;
+}
+
+int64_t pgsql_field_time(const struct pgsql_field *field)
+{
+    int64_t time_us;
+
+    if (field->size != 8)
+        return 0;
+    time_us = (int64_t)read_number(field->bytes, 8);
+    if (time_us == INT64_MIN)
+        return 0;
+    return time_us > INT64_MAX - EPOCH_US ? INT64_MAX : time_us + EPOCH_US;
+}
+
+void pgsql_field_text(const struct pgsql_field *field, char *target, size_t size)
+{
+    char text[256]; /* longer than any member is */
+    size_t length = field->size < sizeof text ? field->size : sizeof text - 1;
+
+    if (length > 0)
+        memcpy(text, field->bytes, length);
+    text[length] = 0;
+    dblock_text_copy(target, size, text);
+}
+
+void pgsql_field_id_text(const struct pgsql_field *field, char text[40])
+{
+    text[0] = 0;
+    if (field->size == DBLOCK_ID_SIZE)
+        dblock_id_text((const unsigned char *)field->bytes, text);
+}
+
 int64_t pgsql_get_int64(const PGresult *result, int row, int column)
 {
-    if (PQgetisnull(result, row, column))
-        return 0;
-    return (int64_t)read_number(PQgetvalue(result, row, column), 8);
+    struct pgsql_field field = pgsql_get_field(result, row, column);
+
+    return pgsql_field_int64(&field);
 }
 
 int32_t pgsql_get_int32(const PGresult *result, int row, int column)
@@ -131,14 +216,9 @@ int pgsql_get_bool(const PGresult *result, int row, int column)
 
 int64_t pgsql_get_time(const PGresult *result, int row, int column)
 {
-    int64_t time_us;
+    struct pgsql_field field = pgsql_get_field(result, row, column);
 
-    if (PQgetisnull(result, row, column))
-        return 0;
-    time_us = (int64_t)read_number(PQgetvalue(result, row, column), 8);
-    if (time_us == INT64_MIN)
-        return 0;
-    return time_us > INT64_MAX - EPOCH_US ? INT64_MAX : time_us + EPOCH_US;
+    return pgsql_field_time(&field);
 }
 
 void pgsql_get_text(const PGresult *result, int row, int column, char *target, size_t size)
@@ -149,9 +229,9 @@ void pgsql_get_text(const PGresult *result, int row, int column, char *target, s
 
 void pgsql_get_id_text(const PGresult *result, int row, int column, char text[40])
 {
-    text[0] = 0;
-    if (PQgetlength(result, row, column) == DBLOCK_ID_SIZE)
-        dblock_id_text((const unsigned char *)PQgetvalue(result, row, column), text);
+    struct pgsql_field field = pgsql_get_field(result, row, column);
+
+    pgsql_field_id_text(&field, text);
 }
 
 int pgsql_is_id(const PGresult *result, int row, int column, const unsigned char *id)

@@ -34,6 +34,22 @@ void pgsql_put_duration(struct pgsql_parameters *parameters, uint64_t duration_u
 /* A timestamptz from microseconds since 1970. */
 void pgsql_put_time(struct pgsql_parameters *parameters, int64_t time_us);
 
+/* One value: of a column, or of a composite in a column. */
+struct pgsql_field {
+    const char *bytes; /* NULL for NULL */
+    size_t size;
+};
+
+struct pgsql_field pgsql_get_field(const PGresult *result, int row, int column);
+/* The first `n` fields of a composite; all NULL if it is NULL or has fewer. */
+void pgsql_field_split(
+    const struct pgsql_field *composite, struct pgsql_field *fields, int n);
+/* As pgsql_get_... below. */
+int64_t pgsql_field_int64(const struct pgsql_field *field);
+int64_t pgsql_field_time(const struct pgsql_field *field);
+void pgsql_field_text(const struct pgsql_field *field, char *target, size_t size);
+void pgsql_field_id_text(const struct pgsql_field *field, char text[40]);
+
 /* 0 for NULL. */
 int64_t pgsql_get_int64(const PGresult *result, int row, int column);
 int32_t pgsql_get_int32(const PGresult *result, int row, int column);

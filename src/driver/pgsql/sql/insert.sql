@@ -8,7 +8,7 @@
 -- out: as lease_gate
 -- As lease_gate, on its table. The gates are the same: of two that take one name under
 -- both strategies at the same instant one is told AGAIN, and gets it the next time.
-SELECT pg_catalog.clock_timestamp(), me.expires_at,
+SELECT me.expires_at,
     CASE WHEN pg_catalog.clock_timestamp() <= $3 AND ($2 IS NULL OR me.id IS NOT NULL)
             AND (l.owner IS NULL OR ($4 AND CASE WHEN l.session IS NULL
                 THEN l.expires_at <= pg_catalog.clock_timestamp()
@@ -17,11 +17,8 @@ SELECT pg_catalog.clock_timestamp(), me.expires_at,
             CASE WHEN pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended(
                 pg_catalog.encode($1, 'hex') COLLATE "C", 7201)) THEN 'mine' ELSE 'no' END,
             true) = 'mine' END,
-    CASE WHEN l.name IS NULL THEN NULL
-        WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
-        ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END,
-    l.name, l.session, l.owner, l.token, l.since, l.expires_at, l.label, l.host, l.pid,
-    s.expires_at
+    CASE WHEN l.owner IS NOT NULL THEN ROW(l, s.expires_at) END,
+    pg_catalog.clock_timestamp()
 FROM (SELECT 1) AS one
     LEFT JOIN dblock_schema.dblock_insert AS l ON l.name = $1
     LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
@@ -90,7 +87,7 @@ FROM (
     WHERE pg_catalog.current_setting('dblock.gate', true) = 'mine'
     OFFSET 0) AS d
 ON CONFLICT (name) DO NOTHING
-RETURNING pg_catalog.clock_timestamp(), l.token, l.expires_at;
+RETURNING l.token, pg_catalog.clock_timestamp();
 
 -- name: insert_drop
 -- in: $1 name (bytea), $2 owner (bytea)
@@ -146,8 +143,7 @@ SELECT pg_catalog.clock_timestamp(),
     CASE WHEN l.name IS NULL THEN NULL
         WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
         ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END,
-    l.name, l.session, l.owner, l.token, l.since, l.expires_at, l.label, l.host, l.pid,
-    s.expires_at
+    ROW(l, s.expires_at)
 FROM (SELECT 1) AS one
     LEFT JOIN dblock_schema.dblock_insert AS l ON l.name = $1
     LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session;
@@ -189,10 +185,9 @@ SELECT pg_catalog.clock_timestamp(), EXISTS (SELECT 1 FROM broken),
 -- out: rows as lease_look
 -- As lease_list, on its table.
 -- One snapshot by the primary key; waits for nobody.
-SELECT pg_catalog.clock_timestamp(), g.is_in_force, g.name, g.session, g.owner, g.token, g.since,
-    g.expires_at, g.label, g.host, g.pid, g.session_expires_at
+SELECT pg_catalog.clock_timestamp(), g.is_in_force, ROW(g.l, g.session_expires_at)
 FROM (
-    SELECT l.*, s.expires_at AS session_expires_at,
+    SELECT l, l.name, s.expires_at AS session_expires_at,
         CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
             ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END AS is_in_force
     FROM dblock_schema.dblock_insert AS l

@@ -19,9 +19,12 @@
 -- name: lease_gate
 -- in: $1 name (bytea), $2 my session (bytea) or NULL: timed, $3 not_after (us since 2000),
 --   $4 also for a grant that has ended (bool)
--- out: one row: clock, my session's expires_at (NULL: over), is the gate mine (NULL: not
---   tried for), is somebody else's grant in force (NULL: no row), and that row: name,
---   session, owner, token, since, expires_at, label, host, pid, its session's expires_at
+-- out: one row: my session's expires_at (NULL: over), is the gate mine (NULL: not tried
+--   for), somebody else's grant, in force or not (NULL: none, or given back), as a record
+--   of its whole row and its session's expires_at; clock, later than what was judged here
+-- One column for the whole row: its ten, through three joins and in the description of the
+-- answer, would cost the server a third of the take. In a record, because the row's own
+-- type is another one once the tables are made anew.
 -- One snapshot. Busy: a grant in force is seen. Nothing is tried for, written or waited
 -- for, and the holder is told from the same snapshot.
 -- Two takers of a free name: one gets the gate, the other goes away with nothing at once
@@ -32,7 +35,7 @@
 -- My own session is checked here. If it is ended before the commit, the grant is one that
 -- names a session which is gone: ended for everybody, and its client is told by its next
 -- heartbeat.
-SELECT pg_catalog.clock_timestamp(), me.expires_at,
+SELECT me.expires_at,
     CASE WHEN pg_catalog.clock_timestamp() <= $3 AND ($2 IS NULL OR me.id IS NOT NULL)
             AND (l.owner IS NULL OR ($4 AND CASE WHEN l.session IS NULL
                 THEN l.expires_at <= pg_catalog.clock_timestamp()
@@ -41,11 +44,8 @@ SELECT pg_catalog.clock_timestamp(), me.expires_at,
             CASE WHEN pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended(
                 pg_catalog.encode($1, 'hex') COLLATE "C", 7201)) THEN 'mine' ELSE 'no' END,
             true) = 'mine' END,
-    CASE WHEN l.name IS NULL THEN NULL
-        WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
-        ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END,
-    l.name, l.session, l.owner, l.token, l.since, l.expires_at, l.label, l.host, l.pid,
-    s.expires_at
+    CASE WHEN l.owner IS NOT NULL THEN ROW(l, s.expires_at) END,
+    pg_catalog.clock_timestamp()
 FROM (SELECT 1) AS one
     LEFT JOIN dblock_schema.dblock_lease AS l ON l.name = $1
     LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
@@ -99,7 +99,7 @@ SELECT EXISTS (SELECT 1 FROM unlocked), EXISTS (SELECT 1 FROM cleared),
 -- name: lease_take
 -- in: $1 name (bytea), $2 my session (bytea) or NULL: timed, $3 not_after (us since 2000),
 --   $4 owner (bytea), $5 ttl (interval; timed), $6 label, $7 host, $8 pid
--- out: clock, token, expires_at; no row: not taken
+-- out: token, clock; no row: not taken
 -- After lease_gate, and only with the gate: while it is mine nobody else takes the name.
 -- Its row was given back, or there is none.
 -- ON CONFLICT judges the newest row once more: `owner` is what keeps two grants from
@@ -108,7 +108,7 @@ SELECT EXISTS (SELECT 1 FROM unlocked), EXISTS (SELECT 1 FROM cleared),
 -- has a reason to stand longer on a row that was given back; lock_timeout ends it at the
 -- latest (55P03: AGAIN).
 -- Late: not_after is compared in lease_gate, and again after such a wait. A caller that has
--- given up gets nothing.
+-- given up gets nothing. A timed grant ends as if there had been no wait.
 --
 -- Token: base + count (0001_create.sql), drawn under the gate. Whoever had the name
 -- before drew under the same gate and has committed, so its count was smaller and its
@@ -142,12 +142,10 @@ FROM (
 ON CONFLICT (name) DO UPDATE
 SET session = excluded.session, owner = excluded.owner,
     token = GREATEST(l.token + 1, excluded.token),
-    since = pg_catalog.clock_timestamp(),
-    expires_at = CASE WHEN $2 IS NULL THEN pg_catalog.clock_timestamp() + $5
-        ELSE '-infinity' END,
+    since = excluded.since, expires_at = excluded.expires_at,
     label = excluded.label, host = excluded.host, pid = excluded.pid
 WHERE l.owner IS NULL AND pg_catalog.clock_timestamp() <= $3
-RETURNING pg_catalog.clock_timestamp(), l.token, l.expires_at;
+RETURNING l.token, pg_catalog.clock_timestamp();
 
 -- name: lease_drop
 -- in: $1 name (bytea), $2 owner (bytea)
@@ -207,7 +205,8 @@ SELECT pg_catalog.clock_timestamp(), EXISTS (SELECT 1 FROM extended),
 
 -- name: lease_look
 -- in: $1 name (bytea)
--- out: one row: clock, is the grant in force (NULL: no row), and the row as lease_take
+-- out: one row: clock, is the grant in force (NULL: no row), and the grant as in
+--   lease_gate
 -- One snapshot of both tables, newer than every acknowledged commit; waits for nobody.
 -- An expired session is told as "nobody" although it could still be ended or renewed by
 -- no one else: whoever acts on that asks again (lease_take).
@@ -215,8 +214,7 @@ SELECT pg_catalog.clock_timestamp(),
     CASE WHEN l.name IS NULL THEN NULL
         WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
         ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END,
-    l.name, l.session, l.owner, l.token, l.since, l.expires_at, l.label, l.host, l.pid,
-    s.expires_at
+    ROW(l, s.expires_at)
 FROM (SELECT 1) AS one
     LEFT JOIN dblock_schema.dblock_lease AS l ON l.name = $1
     LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session;
@@ -264,10 +262,9 @@ SELECT pg_catalog.clock_timestamp(), EXISTS (SELECT 1 FROM broken),
 -- out: rows as lease_look
 -- One snapshot, in the byte order of names, by the primary key. Waits for nobody.
 -- Two pages are two snapshots: a name that is taken in between may be missed.
-SELECT pg_catalog.clock_timestamp(), g.is_in_force, g.name, g.session, g.owner, g.token, g.since,
-    g.expires_at, g.label, g.host, g.pid, g.session_expires_at
+SELECT pg_catalog.clock_timestamp(), g.is_in_force, ROW(g.l, g.session_expires_at)
 FROM (
-    SELECT l.*, s.expires_at AS session_expires_at,
+    SELECT l, l.name, s.expires_at AS session_expires_at,
         CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
             ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END AS is_in_force
     FROM dblock_schema.dblock_lease AS l
