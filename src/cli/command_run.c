@@ -267,7 +267,7 @@ int command_run(const struct arguments *arguments)
     memset(&run, 0, sizeof run);
     run.arguments = arguments;
     run.terminal.descriptor = -1;
-    run.report.descriptor = -1;
+    run.report.file.descriptor = -1;
     run.outcome.status = DBLOCK_E_CLOSED; /* no acquire was made */
     run.outcome.take = &run.take;
     take_init(&run.take, arguments);

@@ -1,65 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* report.c - the file of --report. */
-#define _GNU_SOURCE /* mkostemp */
 #include "report.h"
 
 #include "exit_code.h"
 #include "json_output.h"
-#include "message.h"
 #include "signal_name.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
-
-/* A device, a pipe or a socket that is there is written to, and so is what a symbolic link names: a
- * rename would put a file in the place of the link or the device, and root can do that to /dev. */
-static bool is_special(const char *path)
-{
-    struct stat status;
-
-    return lstat(path, &status) == 0 && !S_ISREG(status.st_mode);
-}
 
 int report_begin(struct report *report, const char *path)
 {
-    mode_t mask;
-    int length;
-
-    report->path = path;
-    report->descriptor = -1;
-    report->temporary[0] = 0;
-    if (path == NULL)
-        return -1;
-    if (is_special(path)) {
-        report->descriptor = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY);
-        if (report->descriptor >= 0)
-            return -1;
-        message_failure("cannot open %s: %s; not run", path, strerror(errno));
-        report->path = NULL;
-        return EXIT_CODE_MACHINE;
-    }
-    length = snprintf(report->temporary, sizeof report->temporary, "%s.XXXXXX", path);
-    if (length < 0 || (size_t)length >= sizeof report->temporary) {
-        message_failure("--report: the path is too long");
-        return EXIT_CODE_USAGE;
-    }
-    report->descriptor = mkostemp(report->temporary, O_CLOEXEC);
-    if (report->descriptor < 0) {
-        message_failure("cannot make %s: %s; not run", report->temporary, strerror(errno));
-        report->path = NULL;
-        return EXIT_CODE_MACHINE;
-    }
-    /* mkostemp() makes it for the owner alone; a report is as public as any file. */
-    mask = umask(0);
-    (void)umask(mask);
-    (void)fchmod(report->descriptor, 0666 & ~mask);
-    return -1;
+    return new_file_begin(&report->file, path, "--report", "not run");
 }
 
 static const char *outcome_text(const struct outcome *outcome)
@@ -119,33 +71,9 @@ static json_t *outcome_json(const struct outcome *outcome)
 
 void report_finish(struct report *report, const struct outcome *outcome)
 {
-    FILE *file;
+    FILE *stream = report->file.path != NULL ? new_file_stream(&report->file) : NULL;
 
-    if (report->path == NULL)
-        return;
-    file = fdopen(report->descriptor, "w");
-    if (file == NULL) {
-        message_failure("cannot write %s: %s", report->path, strerror(errno));
-        report_abandon(report);
-        return;
-    }
-    report->descriptor = -1; /* it is the stream's now */
-    if (json_print(outcome_json(outcome), file) != EXIT_CODE_DONE || fclose(file) != 0 ||
-        (report->temporary[0] != 0 && rename(report->temporary, report->path) != 0)) {
-        message_failure("cannot write %s: %s", report->path, strerror(errno));
-        if (report->temporary[0] != 0)
-            (void)unlink(report->temporary);
-    }
-    report->path = NULL;
-}
-
-void report_abandon(struct report *report)
-{
-    if (report->path == NULL)
-        return;
-    if (report->descriptor >= 0)
-        (void)close(report->descriptor);
-    if (report->temporary[0] != 0)
-        (void)unlink(report->temporary);
-    report->path = NULL;
+    if (stream != NULL)
+        (void)new_file_finish(&report->file, stream,
+            json_print(outcome_json(outcome), stream) == EXIT_CODE_DONE);
 }

@@ -4,15 +4,14 @@
 #ifndef CLI_REPORT_H
 #define CLI_REPORT_H
 
+#include "new_file.h"
 #include "take.h"
 
 #include <stdbool.h>
 #include <sys/types.h>
 
 struct report {
-    const char *path; /* NULL: no report is wanted */
-    char temporary[4096];
-    int descriptor; /* -1 */
+    struct new_file file;
 };
 
 /* How a run went. */
@@ -38,8 +37,5 @@ int report_begin(struct report *report, const char *path);
 
 /* Writes it, by rename: a reader sees all or nothing. */
 void report_finish(struct report *report, const struct outcome *outcome);
-
-/* Takes the half-made file away. */
-void report_abandon(struct report *report);
 
 #endif
