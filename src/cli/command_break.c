@@ -8,25 +8,19 @@
 #include "grant_list.h"
 #include "grant_text.h"
 #include "message.h"
+#include "question.h"
 #include "result_output.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-/* yes, y, or nothing of the kind */
-static bool ask(const char *name, const char *holder)
+static int ask(const struct arguments *arguments, const char *name, const char *holder)
 {
-    char answer[16] = "";
+    char text[ESCAPED_SIZE(DBLOCK_NAME_MAX) + GRANT_SENTENCE_SIZE + 80];
 
-    (void)fprintf(stderr,
-        "\"%s\" is held by %s.\nIt may go on working after this. End the lock? [y/N] ", name,
-        holder);
-    (void)fflush(stderr);
-    if (fgets(answer, sizeof answer, stdin) == NULL)
-        return false;
-    answer[strcspn(answer, "\r\n")] = '\0';
-    return strcmp(answer, "y") == 0 || strcmp(answer, "Y") == 0 || strcmp(answer, "yes") == 0;
+    (void)snprintf(text, sizeof text,
+        "\"%s\" is held by %s.\nIt may go on working after this. End the lock?", name, holder);
+    return question_ask(arguments, -1, text);
 }
 
 /* The one grant that is meant; without a token there must be no choice. Returns -1
@@ -58,6 +52,7 @@ static int break_grant(
     char name[ESCAPED_SIZE(DBLOCK_NAME_MAX)];
     char holder[GRANT_SENTENCE_SIZE];
     struct result result;
+    int answer;
 
     memset(&result, 0, sizeof result);
     result.name = arguments->operand;
@@ -66,13 +61,9 @@ static int break_grant(
     if (grant != NULL) {
         (void)text_escape(arguments->operand, name, sizeof name);
         (void)grant_sentence(grant, holder);
-        if (!arguments->is_yes) {
-            if (!isatty(STDIN_FILENO))
-                return message_usage(
-                    arguments->command->name, "without a terminal to ask on, -y is needed");
-            if (!ask(name, holder))
-                return EXIT_CODE_NO;
-        }
+        answer = ask(arguments, name, holder);
+        if (answer != -1)
+            return answer;
         result.status =
             dblock_break(client, arguments->operand, grant->strategy, grant->token, &result.error);
         if (result.status == DBLOCK_OK && !arguments->is_json && !arguments->is_quiet)
