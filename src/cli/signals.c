@@ -81,13 +81,11 @@ static void leave_signal(size_t i)
     table[i].is_caught = false;
 }
 
-int signals_begin(void)
+/* What a handler touches. */
+static int make_targets(void)
 {
-    struct sigaction ignore;
-    struct sigaction current;
     struct dblock_error error;
     dblock_status status;
-    size_t i;
 
     wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (wake_fd < 0) {
@@ -99,6 +97,18 @@ int signals_begin(void)
         message_error(&error, NULL);
         return exit_code_of(status);
     }
+    return -1;
+}
+
+int signals_begin(void)
+{
+    struct sigaction ignore;
+    struct sigaction current;
+    int result = make_targets();
+    size_t i;
+
+    if (result != -1)
+        return result;
     for (i = 0; i < N_SIGNALS; i++)
         if (table[i].is_ending && sigaction(table[i].number, NULL, &current) == 0 &&
             current.sa_handler != SIG_IGN)
@@ -107,6 +117,18 @@ int signals_begin(void)
     ignore.sa_handler = SIG_IGN;
     (void)sigaction(SIGPIPE, &ignore, &original_pipe);
     return -1;
+}
+
+int signals_renew(void)
+{
+    size_t i;
+
+    for (i = 0; i < N_SIGNALS; i++)
+        table[i].note = NOTE_NONE;
+    (void)close(wake_fd);
+    dblock_canceller_free(canceller);
+    canceller = NULL;
+    return make_targets();
 }
 
 dblock_canceller *signals_canceller(void)

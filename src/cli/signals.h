@@ -19,6 +19,11 @@ struct signal_notice {
  * Returns -1, or the exit status after a message. */
 int signals_begin(void);
 
+/* In a forked child that goes on with all this, with all signals blocked: a canceller and a
+ * descriptor of its own, as those that it inherited are its parent's too. Returns as
+ * signals_begin(). */
+int signals_renew(void);
+
 /* For the acquires; raised by the first signal, for good. */
 dblock_canceller *signals_canceller(void);
 
