@@ -222,7 +222,7 @@ all: $(foreach library,$(libraries),$(library_files_$(library)))
 # install. The build one carries RPATH and not RUNPATH, as only RPATH is used
 # for the driver that libdblock-load opens, and for that driver's libdblock.
 origin_rpath = -Wl,--disable-new-dtags '-Wl,-rpath,$$ORIGIN/$(1)'
-link_command = $(link) -pie -o $@ $(cli_objects) -L$(BUILD)/lib -ldblock-load -ldblock $(json_libs)
+link_command = $(link) -pie -o $@ $(cli_objects) -L$(BUILD)/lib -ldblock-load -ldblock $(json_libs) -lm
 command_needs := $(cli_objects) $(BUILD)/lib/libdblock.so $(BUILD)/lib/libdblock-load.so
 
 $(BUILD)/bin/dblock: $(command_needs)

@@ -19,7 +19,7 @@
 
 enum {
     ALL = COMMAND_RUN | COMMAND_ACQUIRE | COMMAND_EXTEND | COMMAND_RELEASE | COMMAND_SHOW |
-          COMMAND_LIST | COMMAND_BREAK | COMMAND_INIT | COMMAND_SCHEMA,
+          COMMAND_LIST | COMMAND_BREAK | COMMAND_INIT | COMMAND_SCHEMA | COMMAND_BENCH,
     TAKING = COMMAND_RUN | COMMAND_ACQUIRE,
     NAMING = TAKING | COMMAND_SHOW | COMMAND_LIST | COMMAND_BREAK
 };
@@ -39,8 +39,8 @@ static const struct rule {
     {'w', "wait", required_argument, TAKING | COMMAND_SHOW},
     {'E', "conflict-exit-code", required_argument, TAKING},
     {'x', "exclusive", no_argument, TAKING},
-    {'f', "fair", no_argument, TAKING},
-    {'S', "strategy", required_argument, NAMING},
+    {'f', "fair", no_argument, TAKING | COMMAND_BENCH},
+    {'S', "strategy", required_argument, NAMING | COMMAND_BENCH},
     {'t', "ttl", required_argument, TAKING | COMMAND_EXTEND},
     {'l', "label", required_argument, TAKING},
     {OPTION_AT_LEAST, "at-least", required_argument, COMMAND_RUN},
@@ -57,9 +57,13 @@ static const struct rule {
     {OPTION_HOST, "host", required_argument, COMMAND_LIST},
     {'0', "null", no_argument, COMMAND_LIST},
     {'T', "token", required_argument, COMMAND_BREAK},
-    {'y', "yes", no_argument, COMMAND_BREAK},
+    {'y', "yes", no_argument, COMMAND_BREAK | COMMAND_BENCH},
     {OPTION_DRY_RUN, "dry-run", no_argument, COMMAND_INIT},
     {'g', "grant", required_argument, COMMAND_SCHEMA},
+    {'c', "clients", required_argument, COMMAND_BENCH},
+    {OPTION_SECONDS, "seconds", required_argument, COMMAND_BENCH},
+    {OPTION_LEASES, "leases", required_argument, COMMAND_BENCH},
+    {OPTION_SVG, "svg", required_argument, COMMAND_BENCH},
 };
 
 enum { N_RULES = sizeof rules / sizeof rules[0] };
@@ -213,6 +217,9 @@ int arguments_parse(
         .busy_exit = EXIT_CODE_BUSY,
         .ttl_ms = DEFAULT_TTL_MS,
         .first_signal = SIGTERM,
+        .n_clients = DEFAULT_CLIENTS,
+        .n_leases = DEFAULT_LEASES,
+        .part_ms = DEFAULT_PART_MS,
     };
     result = parse_options(ret_arguments, argc, argv);
     if (result != -1)

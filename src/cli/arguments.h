@@ -18,7 +18,8 @@ enum command_id {
     COMMAND_BREAK = 1 << 6,
     COMMAND_INIT = 1 << 7,
     COMMAND_SCHEMA = 1 << 8,
-    COMMAND_HELP = 1 << 9
+    COMMAND_HELP = 1 << 9,
+    COMMAND_BENCH = 1 << 10
 };
 
 struct arguments;
@@ -75,10 +76,20 @@ struct arguments {
     const char *role;   /* NULL */
     bool is_all, is_null_separated, is_yes, is_dry_run;
 
+    /* Measuring. */
+    unsigned strategies; /* all of -S, 1 << strategy each; 0 none */
+    uint64_t n_clients;
+    uint64_t n_leases;
+    uint64_t part_ms;
+    const char *svg; /* NULL */
+
     const char *operand; /* NAME, PREFIX, GRANT, DATABASE or topic; NULL */
 };
 
 #define DEFAULT_TTL_MS UINT64_C(30000)
+#define DEFAULT_CLIENTS 8
+#define DEFAULT_LEASES 100
+#define DEFAULT_PART_MS UINT64_C(3000)
 #define TTL_MIN_MS 20 /* the library's own limit */
 
 /* Reads what stands after the command's word; argv[0] is that word. Returns -1 if

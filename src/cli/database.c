@@ -23,7 +23,7 @@
 #define SYSTEM_FILE "/etc/dblock/url"
 #define LINE_MAX_SIZE 65536 /* a device or a wrong file need not be read to its end */
 
-enum { MAKING = COMMAND_RUN | COMMAND_ACQUIRE | COMMAND_INIT };
+enum { MAKING = COMMAND_RUN | COMMAND_ACQUIRE | COMMAND_INIT | COMMAND_BENCH };
 
 static int fail_memory(void)
 {

@@ -116,7 +116,7 @@ int json_print(json_t *document, FILE *file)
     int result = EXIT_CODE_DONE;
 
     errno = 0;
-    if (document == NULL || json_dumpf(document, file, 0) != 0 || fputc('\n', file) == EOF ||
+    if (document == NULL || json_dumpf(document, file, JSON_REAL_PRECISION(6)) != 0 || fputc('\n', file) == EOF ||
         fflush(file) != 0) {
         message_failure("cannot write JSON: %s", errno != 0 ? strerror(errno) : "out of memory");
         result = EXIT_CODE_MACHINE;

@@ -13,6 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of what `bench` measures. */
+enum { CLIENTS_MAX = 500, LEASES_MAX = 100000, PART_MIN_MS = 100, PART_MAX_MS = 3600 * 1000 };
+
 /* Decimal digits, with a minus if `minimum` is below zero. */
 static bool parse_integer(const char *text, int64_t minimum, int64_t maximum, int64_t *ret_number)
 {
@@ -85,6 +88,7 @@ int option_apply(struct arguments *arguments, int value, char *text)
         arguments->strategy = dblock_strategy_from_name(text);
         if (arguments->strategy <= DBLOCK_STRATEGY_DEFAULT)
             return refuse_value(command, "-S", text, "one of lease, insert, row, advisory");
+        arguments->strategies |= 1u << arguments->strategy;
         return -1;
     case 't':
         arguments->has_ttl = true;
@@ -155,6 +159,24 @@ int option_apply(struct arguments *arguments, int value, char *text)
     case 'y':
         arguments->is_yes = true;
         return -1;
+    case 'c':
+        if (!parse_integer(text, 2, CLIENTS_MAX, &number))
+            return refuse_value(command, "-c", text, "a number of clients from 2 to 500");
+        arguments->n_clients = (uint64_t)number;
+        return -1;
+    case OPTION_LEASES:
+        if (!parse_integer(text, 1, LEASES_MAX, &number))
+            return refuse_value(command, "--leases", text, "a number from 1 to 100000");
+        arguments->n_leases = (uint64_t)number;
+        return -1;
+    case OPTION_SECONDS:
+        if (duration_parse(text, &arguments->part_ms) &&
+            (arguments->part_ms < PART_MIN_MS || arguments->part_ms > PART_MAX_MS))
+            return refuse_value(command, "--seconds", text, "from 100 ms to 1 h");
+        return parse_duration(command, "--seconds", text, &arguments->part_ms);
+    case OPTION_SVG:
+        arguments->svg = text;
+        return *text != '\0' ? -1 : refuse_value(command, "--svg", text, "a file");
     case OPTION_DRY_RUN:
         arguments->is_dry_run = true;
         return -1;

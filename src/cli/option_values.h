@@ -17,7 +17,10 @@ enum {
     OPTION_REPORT,
     OPTION_EXPORT_URL,
     OPTION_HOST,
-    OPTION_DRY_RUN
+    OPTION_DRY_RUN,
+    OPTION_SECONDS,
+    OPTION_LEASES,
+    OPTION_SVG
 };
 
 /* One option that getopt_long() has found to be allowed and complete: `value` is its letter, or

@@ -7,11 +7,11 @@
 exits 64 'no command' "$DBLOCK"
 exits 0 'help' "$DBLOCK" --help
 like "$out" '^  run ' 'help lists the commands'
-unlike "$out" 'watch|metrics|doctor|bench' 'and none that is not built'
+unlike "$out" 'watch|metrics|doctor' 'and none that is not built'
 exits 0 'help command' "$DBLOCK" help
 exits 0 'version' "$DBLOCK" -V
 like "$out" '^dblock [0-9]+\.[0-9]+\.[0-9]+$' 'version is one line'
-for command in run acquire extend release show list break init schema; do
+for command in run acquire extend release show list break init schema bench; do
     exits 0 "$command --help" "$DBLOCK" "$command" --help
     like "$out" "^Usage: dblock $command" "$command --help says how"
     help=$out
@@ -30,7 +30,7 @@ done
 exits 64 'an unknown command' "$DBLOCK" frobnicate
 like "$err" '^dblock: there is no command "frobnicate"' 'is named'
 exits 64 'an option before the command' "$DBLOCK" -n run x true
-for command in watch metrics doctor bench; do
+for command in watch metrics doctor; do
     exits 64 "$command" "$DBLOCK" "$command"
     like "$err" 'not in this version' "$command is said to come later"
 done
