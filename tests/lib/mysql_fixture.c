@@ -374,6 +374,17 @@ int mysql_extend(struct mysql_fixture *fixture, struct dblock_connection *connec
     return tell(fixture);
 }
 
+int mysql_draw(struct mysql_fixture *fixture, struct dblock_connection *connection, int strategy,
+    const char *name, const char *owner)
+{
+    struct dblock_subject subject = mysql_subject(name);
+
+    LIMIT();
+    fixture->status = find_hold(fixture, strategy)
+                          ->draw(connection, &fixture->call, &subject, mysql_id(owner), REST);
+    return tell(fixture);
+}
+
 int mysql_look(struct mysql_fixture *fixture, struct dblock_connection *connection, int strategy,
     const char *name)
 {

@@ -86,6 +86,9 @@ int mysql_drop(struct mysql_fixture *fixture, struct dblock_connection *connecti
     const char *name, const char *owner, uint64_t keep_us);
 int mysql_extend(struct mysql_fixture *fixture, struct dblock_connection *connection,
     int strategy, const char *name, const char *owner, uint64_t ttl_us);
+/* LEASE, INSERT: a new token of the grant that is there. */
+int mysql_draw(struct mysql_fixture *fixture, struct dblock_connection *connection, int strategy,
+    const char *name, const char *owner);
 int mysql_look(struct mysql_fixture *fixture, struct dblock_connection *connection, int strategy,
     const char *name);
 int mysql_break(struct mysql_fixture *fixture, struct dblock_connection *connection, int strategy,

@@ -156,6 +156,10 @@ static void take__refuses_a_token_out_of_range(void **state)
         assert_int_equal(TAKE(other, strategy, "range", "o4", "other"), YES);
         assert_int_equal(fixture.answer.token, token);
         assert_true(fixture.answer.session_remaining_us > 50 * SECOND);
+        assert_int_equal(mysql_draw(&fixture, other, strategy, "range", "o4"), -1);
+        assert_int_equal(fixture.status, DBLOCK_E_DATABASE);
+        assert_int_equal(
+            mysql_fixture_number(plain, "SELECT token FROM %s WHERE name = 'range'", table), token);
         assert_int_equal(mysql_fixture_run(plain, "DELETE FROM %s WHERE name = 'range'", table), 0);
     }
 }
@@ -372,6 +376,7 @@ static void guarded_row__answers_pinned_at_once(void **state)
         assert_int_equal(TAKE(other, strategy, "guard", "g2", "other"), BUSY);
         assert_int_equal(DROP(mine, strategy, "guard", "g1"), PINNED);
         assert_int_equal(mysql_extend(&fixture, mine, strategy, "guard", "g1", SECOND), PINNED);
+        assert_int_equal(mysql_draw(&fixture, mine, strategy, "guard", "g1"), PINNED);
         assert_int_equal(mysql_break(&fixture, other, strategy, "guard", 0), PINNED);
         assert_int_equal(mysql_renew(&fixture, mine, "mine", 60 * SECOND), YES);
         assert_true(test_now_ms() - begun < 900);
@@ -458,6 +463,42 @@ static void extend__makes_it_timed(void **state)
         test_pass_ms(5);
         assert_int_equal(LOOK(strategy, "extend"), NO);
         assert_int_equal(mysql_extend(&fixture, mine, strategy, "extend", "t1", SECOND), NO);
+    }
+}
+
+/* A grant that goes from thread to thread within a client. */
+static void draw__gives_the_grant_a_new_token(void **state)
+{
+    int i, strategy;
+    int64_t token;
+
+    (void)state;
+    FOR_BOTH (i, strategy) {
+        assert_int_equal(mysql_draw(&fixture, mine, strategy, "drawn", "d1"), NO);
+        assert_int_equal(TAKE(mine, strategy, "drawn", "d1", "mine"), YES);
+        token = fixture.answer.token;
+        assert_int_equal(mysql_draw(&fixture, other, strategy, "drawn", "d2"), NO);
+        assert_int_equal(mysql_draw(&fixture, other, strategy, "drawn", "d1"), YES);
+        assert_true(fixture.answer.token > token);
+        assert_int_equal(fixture.answer.now_us, fixture.answer.token);
+        token = fixture.answer.token;
+        assert_int_equal(LOOK(strategy, "drawn"), YES);
+        assert_int_equal(fixture.grant.token, token);
+        assert_int_equal(fixture.grant.is_heartbeat, 1);
+        /* the clock was set back */
+        assert_int_equal(mysql_fixture_run(plain,
+                             "UPDATE %s SET token = token + 3600000000 WHERE name = 'drawn'",
+                             table_of(strategy)),
+            0);
+        assert_int_equal(mysql_draw(&fixture, mine, strategy, "drawn", "d1"), YES);
+        assert_int_equal(fixture.answer.token, token + 3600000001);
+        assert_int_equal(fixture.answer.now_us, 0);
+        assert_int_equal(DROP(mine, strategy, "drawn", "d1"), YES);
+        assert_int_equal(mysql_draw(&fixture, mine, strategy, "drawn", "d1"), NO);
+        assert_int_equal(mysql_take(&fixture, other, strategy, "drawn", "d3", NULL, 60000), YES);
+        assert_int_equal(fixture.answer.token, token + 3600000002);
+        test_pass_ms(70);
+        assert_int_equal(mysql_draw(&fixture, other, strategy, "drawn", "d3"), NO);
     }
 }
 
@@ -589,6 +630,7 @@ int main(void)
         cmocka_unit_test_teardown(busy_take__waits_for_no_lock_at_all, roll_back),
         cmocka_unit_test_teardown(drop__can_keep_it_taken, roll_back),
         cmocka_unit_test_teardown(extend__makes_it_timed, roll_back),
+        cmocka_unit_test(draw__gives_the_grant_a_new_token),
         cmocka_unit_test_teardown(break__ends_and_tells_the_session, roll_back),
         cmocka_unit_test_teardown(names__are_bytes, roll_back),
         cmocka_unit_test_teardown(take__holds_the_floor_until_it_commits, roll_back),

@@ -42,12 +42,14 @@ static const struct dblock_driver driver = {
         .drop = mysql_lease_drop,
         .extend = mysql_lease_extend,
         .look = mysql_lease_look,
+        .draw = mysql_lease_draw,
     },
     .insert = {
         .take = mysql_insert_take,
         .drop = mysql_insert_drop,
         .extend = mysql_insert_extend,
         .look = mysql_insert_look,
+        .draw = mysql_insert_draw,
     },
     .row = {
         .seed = mysql_row_seed,

@@ -60,6 +60,12 @@ void mysql_grant_fill_holder(struct dblock_connection *connection, int strategy,
     dblock_text_copy(grant->name, sizeof grant->name, subject->name);
 }
 
+void mysql_grant_read_token(uint64_t insert_id, struct dblock_answer *answer)
+{
+    answer->token = (int64_t)(insert_id >> 11);
+    answer->now_us = (insert_id & 1024) != 0 ? answer->token : 0;
+}
+
 void mysql_grant_read(
     const struct dblock_take *take, uint64_t insert_id, struct dblock_answer *answer)
 {
@@ -69,8 +75,7 @@ void mysql_grant_read(
     uint64_t q = insert_id & 1023;
 
     answer->outcome = DBLOCK_ANSWER_YES;
-    answer->token = (int64_t)(insert_id >> 11);
-    answer->now_us = (insert_id & 1024) != 0 ? answer->token : 0;
+    mysql_grant_read_token(insert_id, answer);
     if (take->session == NULL) {
         answer->remaining_us = take->ttl_us;
         return;

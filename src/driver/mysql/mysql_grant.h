@@ -20,5 +20,7 @@ void mysql_grant_fill_holder(struct dblock_connection *connection, int strategy,
 /* What the insert id of a take says (head of sql/lease.sql): YES. */
 void mysql_grant_read(
     const struct dblock_take *take, uint64_t insert_id, struct dblock_answer *answer);
+/* The same of a draw: token and clock only. */
+void mysql_grant_read_token(uint64_t insert_id, struct dblock_answer *answer);
 
 #endif

@@ -238,29 +238,56 @@ static unsigned int look(const struct mysql_hold *hold, struct dblock_connection
     return mysql_run_row(connection, mysql_hold_statement(hold, MYSQL_LEASE_LOOK), call, NULL);
 }
 
-dblock_status mysql_hold_extend(const struct mysql_hold *hold,
-    struct dblock_connection *connection, const struct dblock_call *call,
-    const struct dblock_subject *subject, const unsigned char *owner, uint64_t ttl_us,
-    struct dblock_answer *answer, struct dblock_error *reterr)
+/* extend and draw: judged by the insert id, as a row may already have what is written. 0 or a
+ * native code. */
+static unsigned int run_update(const struct mysql_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, enum mysql_statement_id lease_statement,
+    const struct dblock_subject *subject, const unsigned char *owner, uint64_t *ret_insert_id)
 {
+    enum mysql_statement_id id = mysql_hold_statement(hold, lease_statement);
     struct mysql_result result;
     int n_tries = 1;
 
     put_subject(connection, subject);
     mysql_in_bytes(connection, MYSQL_B_OWNER, owner, DBLOCK_ID_SIZE);
-    mysql_in_number(connection, MYSQL_N_TTL, (int64_t)ttl_us);
     /* MySQL's UPDATE would wait a second for a guard: there, ask first. */
     if (!connection->is_mariadb) {
         connection->error_code = 1205;
         if (!is_lock_brief(hold, connection, call))
-            return fail_change(hold, connection, "extend", subject, answer, reterr);
+            return connection->error_code;
     }
-    while (mysql_run(connection, mysql_hold_statement(hold, MYSQL_LEASE_EXTEND), call, &result) !=
-        0)
+    while (mysql_run(connection, id, call, &result) != 0)
         if (n_tries++ == TRIES_MAX || !is_lock_brief(hold, connection, call))
-            return fail_change(hold, connection, "extend", subject, answer, reterr);
-    answer->outcome = result.insert_id != 0 ? DBLOCK_ANSWER_YES : DBLOCK_ANSWER_NO;
-    answer->now_us = (int64_t)result.insert_id;
+            return connection->error_code;
+    *ret_insert_id = result.insert_id;
+    return 0;
+}
+
+dblock_status mysql_hold_extend(const struct mysql_hold *hold,
+    struct dblock_connection *connection, const struct dblock_call *call,
+    const struct dblock_subject *subject, const unsigned char *owner, uint64_t ttl_us,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    uint64_t insert_id;
+
+    mysql_in_number(connection, MYSQL_N_TTL, (int64_t)ttl_us);
+    if (run_update(hold, connection, call, MYSQL_LEASE_EXTEND, subject, owner, &insert_id) != 0)
+        return fail_change(hold, connection, "extend", subject, answer, reterr);
+    answer->outcome = insert_id != 0 ? DBLOCK_ANSWER_YES : DBLOCK_ANSWER_NO;
+    answer->now_us = (int64_t)insert_id;
+    return DBLOCK_OK;
+}
+
+dblock_status mysql_hold_draw(const struct mysql_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    const unsigned char *owner, struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    uint64_t insert_id;
+
+    if (run_update(hold, connection, call, MYSQL_LEASE_DRAW, subject, owner, &insert_id) != 0)
+        return fail_change(hold, connection, "draw a token for", subject, answer, reterr);
+    answer->outcome = insert_id != 0 ? DBLOCK_ANSWER_YES : DBLOCK_ANSWER_NO;
+    mysql_grant_read_token(insert_id, answer);
     return DBLOCK_OK;
 }
 

@@ -37,6 +37,9 @@ dblock_status mysql_hold_extend(const struct mysql_hold *hold,
 dblock_status mysql_hold_look(const struct mysql_hold *hold, struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_subject *subject,
     struct dblock_grant *grant, struct dblock_answer *answer, struct dblock_error *reterr);
+dblock_status mysql_hold_draw(const struct mysql_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    const unsigned char *owner, struct dblock_answer *answer, struct dblock_error *reterr);
 /* Ends the grant of the name, of `token` only unless 0 (observe.end). */
 dblock_status mysql_hold_end(const struct mysql_hold *hold, struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_subject *subject, int64_t token,

@@ -36,3 +36,10 @@ dblock_status mysql_insert_look(struct dblock_connection *connection, const stru
 {
     return mysql_hold_look(&mysql_hold_insert, connection, call, subject, grant, answer, reterr);
 }
+
+dblock_status mysql_insert_draw(struct dblock_connection *connection, const struct dblock_call *call,
+    const struct dblock_subject *subject, const unsigned char *owner, struct dblock_answer *answer,
+    struct dblock_error *reterr)
+{
+    return mysql_hold_draw(&mysql_hold_insert, connection, call, subject, owner, answer, reterr);
+}

@@ -18,5 +18,8 @@ dblock_status mysql_insert_extend(struct dblock_connection *connection,
 dblock_status mysql_insert_look(struct dblock_connection *connection, const struct dblock_call *call,
     const struct dblock_subject *subject, struct dblock_grant *grant, struct dblock_answer *answer,
     struct dblock_error *reterr);
+dblock_status mysql_insert_draw(struct dblock_connection *connection, const struct dblock_call *call,
+    const struct dblock_subject *subject, const unsigned char *owner, struct dblock_answer *answer,
+    struct dblock_error *reterr);
 
 #endif

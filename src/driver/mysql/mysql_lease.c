@@ -36,3 +36,10 @@ dblock_status mysql_lease_look(struct dblock_connection *connection, const struc
 {
     return mysql_hold_look(&mysql_hold_lease, connection, call, subject, grant, answer, reterr);
 }
+
+dblock_status mysql_lease_draw(struct dblock_connection *connection, const struct dblock_call *call,
+    const struct dblock_subject *subject, const unsigned char *owner, struct dblock_answer *answer,
+    struct dblock_error *reterr)
+{
+    return mysql_hold_draw(&mysql_hold_lease, connection, call, subject, owner, answer, reterr);
+}

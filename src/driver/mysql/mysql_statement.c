@@ -65,6 +65,7 @@ struct statement {
     [MYSQL_##NAME_##_DROP_NOWAIT] = { mysql_sql_##name_##_drop_nowait, 1,                          \
         { KEEP, KEEP, NAME, OWNER }, { 0 } },                                                      \
     [MYSQL_##NAME_##_EXTEND] = { mysql_sql_##name_##_extend, 1, { TTL, NAME, OWNER }, { 0 } },     \
+    [MYSQL_##NAME_##_DRAW] = { mysql_sql_##name_##_draw, 1, { NAME, OWNER }, { 0 } },              \
     [MYSQL_##NAME_##_BREAK] = { mysql_sql_##name_##_break, 1, { NAME, TOKEN }, { 0 } },            \
     [MYSQL_##NAME_##_LIST] = { mysql_sql_##name_##_list, 0, { RANGE, IDLE, LIMIT }, { CLOCK, NAME, \
         TOKEN, OWNER, SESSION, SESSION_END, EXPIRES, SINCE, PID, HOST, LABEL } },                  \

@@ -149,6 +149,22 @@ UPDATE dblock_insert
             expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
             EXISTS (SELECT 1 FROM dblock_session s WHERE s.id = dblock_insert.session));
 
+-- name: insert_draw
+-- in: name, owner
+-- out: insert id: as of insert_take, without q; 0 if not in force; error 1205: the row is
+--      locked
+-- As lease_draw.
+/*M! SET STATEMENT innodb_lock_wait_timeout = 0 FOR */
+UPDATE dblock_insert
+   SET token = LAST_INSERT_ID(
+            CAST(GREATEST(token + 1,
+                TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) AS UNSIGNED) * 2048
+            | (TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) > token) << 10) >> 11
+ WHERE name = ? AND owner = ?
+   AND IF(session IS NULL,
+            expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+            EXISTS (SELECT 1 FROM dblock_session s WHERE s.id = dblock_insert.session));
+
 -- name: insert_break
 -- in: name, token
 -- out: affected rows 1 or 0

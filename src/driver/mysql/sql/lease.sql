@@ -201,6 +201,25 @@ UPDATE dblock_lease
             expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
             EXISTS (SELECT 1 FROM dblock_session s WHERE s.id = dblock_lease.session));
 
+-- name: lease_draw
+-- in: name, owner
+-- out: insert id: as of lease_take, without q; 0 if not in force; error 1205: the row is
+--      locked
+-- A new token for a grant in force, for a lease that one thread of a client hands to
+-- another. Under the row's lock, as a take's: whoever takes the name next meets this
+-- lock and finds the larger token. MySQL asks lease_probe's kind of question first, as
+-- for lease_extend. Lost answer: asked again it draws the next one, and one is skipped.
+/*M! SET STATEMENT innodb_lock_wait_timeout = 0 FOR */
+UPDATE dblock_lease
+   SET token = LAST_INSERT_ID(
+            CAST(GREATEST(token + 1,
+                TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) AS UNSIGNED) * 2048
+            | (TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) > token) << 10) >> 11
+ WHERE name = ? AND owner = ?
+   AND IF(session IS NULL,
+            expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+            EXISTS (SELECT 1 FROM dblock_session s WHERE s.id = dblock_lease.session));
+
 -- name: lease_break
 -- in: name, token
 -- out: affected rows 1 or 0
