@@ -330,6 +330,46 @@ static void min_hold__outlives_its_client(struct contract *contract)
     (void)take_within(contract, b, name, 600 + SLACK_MS);
 }
 
+/* A name that is kept is shown as what it is: timed, and of whoever had it. */
+static void min_hold__shows_who_had_it(struct contract *contract)
+{
+    const char *name = own_name(contract, "x");
+    dblock_client *a = open_client(contract, "a");
+    dblock_client *b = open_client(contract, "b");
+    struct dblock_options options = own_options(contract);
+    struct dblock_grant busy = DBLOCK_GRANT_INIT;
+    struct dblock_grant grant = DBLOCK_GRANT_INIT;
+    char text[DBLOCK_GRANT_TEXT_SIZE + 3 * DBLOCK_NAME_MAX];
+    dblock_lock *lock, *copy = NULL;
+    int64_t token;
+
+    options.min_hold_ms = 8000;
+    options.label = "label of a";
+    lock = take_with(contract, a, name, &options);
+    token = token_of(contract, lock);
+    expect_status(
+        contract, DBLOCK_OK, dblock_lock_export(lock, text, sizeof text, &contract->error));
+    release(contract, lock);
+    options = own_options(contract);
+    options.busy = &busy;
+    expect_status(contract, DBLOCK_BUSY, attempt(contract, b, name, &options, NULL));
+    expect_status(contract, DBLOCK_OK,
+        dblock_inspect(b, name, contract->kind->strategy, &grant, &contract->error));
+    assert_string_equal(dblock_lock_owner(lock), busy.owner);
+    assert_string_equal(dblock_lock_owner(lock), grant.owner);
+    assert_string_equal("label of a", busy.label);
+    assert_string_equal("label of a", grant.label);
+    assert_true(busy.token == token && grant.token == token);
+    assert_int_equal(0, busy.is_heartbeat);
+    assert_int_equal(0, grant.is_heartbeat);
+    assert_in_range(busy.remaining_ms, 4000, 8000);
+    assert_in_range(grant.remaining_ms, 4000, 8000);
+    /* who knows the owner can still give it back at once */
+    expect_status(contract, DBLOCK_OK, dblock_lock_import(b, text, &copy, &contract->error));
+    release(contract, note_lock(contract, copy));
+    (void)take(contract, b, name);
+}
+
 static void min_hold__of_a_connection_is_unsupported(struct contract *contract)
 {
     dblock_client *client = open_client(contract, NULL);
@@ -369,6 +409,7 @@ const struct contract_case expiry_cases[] = {
     { "min_hold__that_is_over_frees_at_once", min_hold__that_is_over_frees_at_once, RECORDED,
         NULL },
     { "min_hold__outlives_its_client", min_hold__outlives_its_client, RECORDED, NULL },
+    { "min_hold__shows_who_had_it", min_hold__shows_who_had_it, RECORDED, NULL },
     { "min_hold__of_a_connection_is_unsupported", min_hold__of_a_connection_is_unsupported, LIVE,
         NULL },
     { NULL, NULL, 0, NULL },

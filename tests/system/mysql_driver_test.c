@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* mysql_driver_test.c - the MySQL driver's table called directly, on the server of
- * DBLOCK_TEST_MYSQL: sessions, lease and insert. Listing and purge:
- * mysql_observe_test.c; connections, rights and failures: mysql_connection_test.c; row
- * and advisory: mysql_lock_test.c. */
+ * DBLOCK_TEST_MYSQL: sessions, lease and insert. What is done to a grant that is there:
+ * mysql_change_test.c; listing and purge: mysql_observe_test.c; connections, rights and
+ * failures: mysql_connection_test.c; row and advisory: mysql_lock_test.c. */
 #include "mysql_fixture.h"
 
 #include <setjmp.h>
@@ -425,110 +425,6 @@ static void busy_take__waits_for_no_lock_at_all(void **state)
     }
 }
 
-static void drop__can_keep_it_taken(void **state)
-{
-    int i, strategy;
-
-    (void)state;
-    FOR_BOTH (i, strategy) {
-        assert_int_equal(TAKE(mine, strategy, "keep", "k1", "mine"), YES);
-        assert_int_equal(mysql_drop(&fixture, mine, strategy, "keep", "k1", 40000), YES);
-        assert_int_equal(mysql_drop(&fixture, mine, strategy, "keep", "k1", 40000), NO);
-        assert_int_equal(TAKE(other, strategy, "keep", "k2", "other"), BUSY);
-        assert_true(fixture.answer.remaining_us > 0 && fixture.answer.remaining_us <= 40000);
-        assert_string_equal(fixture.grant.owner, "");
-        test_pass_ms(50);
-        assert_int_equal(TAKE(other, strategy, "keep", "k3", "other"), YES);
-        assert_int_equal(DROP(other, strategy, "keep", "k3"), YES);
-    }
-}
-
-static void extend__makes_it_timed(void **state)
-{
-    int i, strategy;
-
-    (void)state;
-    FOR_BOTH (i, strategy) {
-        assert_int_equal(TAKE(mine, strategy, "extend", "t1", "mine"), YES);
-        assert_int_equal(
-            mysql_extend(&fixture, mine, strategy, "extend", "t2", SECOND), NO);
-        assert_int_equal(
-            mysql_extend(&fixture, mine, strategy, "extend", "t1", 5 * SECOND), YES);
-        assert_true(fixture.answer.now_us > 0);
-        assert_int_equal(LOOK(strategy, "extend"), YES);
-        assert_int_equal(fixture.grant.is_heartbeat, 0);
-        assert_true(fixture.answer.remaining_us > 4 * SECOND &&
-            fixture.answer.remaining_us <= 5 * SECOND);
-        assert_int_equal(mysql_extend(&fixture, mine, strategy, "extend", "t1", 1000), YES);
-        test_pass_ms(5);
-        assert_int_equal(LOOK(strategy, "extend"), NO);
-        assert_int_equal(mysql_extend(&fixture, mine, strategy, "extend", "t1", SECOND), NO);
-    }
-}
-
-/* A grant that goes from thread to thread within a client. */
-static void draw__gives_the_grant_a_new_token(void **state)
-{
-    int i, strategy;
-    int64_t token;
-
-    (void)state;
-    FOR_BOTH (i, strategy) {
-        assert_int_equal(mysql_draw(&fixture, mine, strategy, "drawn", "d1"), NO);
-        assert_int_equal(TAKE(mine, strategy, "drawn", "d1", "mine"), YES);
-        token = fixture.answer.token;
-        assert_int_equal(mysql_draw(&fixture, other, strategy, "drawn", "d2"), NO);
-        assert_int_equal(mysql_draw(&fixture, other, strategy, "drawn", "d1"), YES);
-        assert_true(fixture.answer.token > token);
-        assert_int_equal(fixture.answer.now_us, fixture.answer.token);
-        token = fixture.answer.token;
-        assert_int_equal(LOOK(strategy, "drawn"), YES);
-        assert_int_equal(fixture.grant.token, token);
-        assert_int_equal(fixture.grant.is_heartbeat, 1);
-        /* the clock was set back */
-        assert_int_equal(mysql_fixture_run(plain,
-                             "UPDATE %s SET token = token + 3600000000 WHERE name = 'drawn'",
-                             table_of(strategy)),
-            0);
-        assert_int_equal(mysql_draw(&fixture, mine, strategy, "drawn", "d1"), YES);
-        assert_int_equal(fixture.answer.token, token + 3600000001);
-        assert_int_equal(fixture.answer.now_us, 0);
-        assert_int_equal(DROP(mine, strategy, "drawn", "d1"), YES);
-        assert_int_equal(mysql_draw(&fixture, mine, strategy, "drawn", "d1"), NO);
-        assert_int_equal(mysql_take(&fixture, other, strategy, "drawn", "d3", NULL, 60000), YES);
-        assert_int_equal(fixture.answer.token, token + 3600000002);
-        test_pass_ms(70);
-        assert_int_equal(mysql_draw(&fixture, other, strategy, "drawn", "d3"), NO);
-    }
-}
-
-static void break__ends_and_tells_the_session(void **state)
-{
-    int i, strategy;
-    int64_t token;
-    uint64_t changed;
-
-    (void)state;
-    FOR_BOTH (i, strategy) {
-        assert_int_equal(mysql_break(&fixture, other, strategy, "break", 0), NO);
-        assert_int_equal(mysql_renew(&fixture, mine, "mine", 60 * SECOND), YES);
-        assert_true(fixture.answer.now_us > 0);
-        changed = fixture.answer.changed;
-        assert_int_equal(TAKE(mine, strategy, "break", "b1", "mine"), YES);
-        token = fixture.answer.token;
-        assert_int_equal(mysql_break(&fixture, other, strategy, "break", token - 1), NO);
-        assert_int_equal(mysql_break(&fixture, other, strategy, "break", token), YES);
-        assert_int_equal(LOOK(strategy, "break"), NO);
-        assert_int_equal(mysql_break(&fixture, other, strategy, "break", token), NO);
-        assert_int_equal(DROP(mine, strategy, "break", "b1"), NO);
-        assert_int_equal(mysql_renew(&fixture, mine, "mine", 60 * SECOND), YES);
-        assert_int_equal(fixture.answer.changed, changed + 1);
-        assert_int_equal(TAKE(other, strategy, "break", "b2", NULL), YES);
-        assert_true(fixture.answer.token > token + 1);
-        assert_int_equal(mysql_break(&fixture, mine, strategy, "break", 0), YES);
-    }
-}
-
 static void names__are_bytes(void **state)
 {
     static const char *const names[] = { "Job", "job", "JOB", "job ", " job", "j\xc3\xb6"
@@ -628,10 +524,6 @@ int main(void)
         cmocka_unit_test_teardown(take__judges_not_after_again_after_a_wait, roll_back),
         cmocka_unit_test_teardown(guarded_row__answers_pinned_at_once, roll_back),
         cmocka_unit_test_teardown(busy_take__waits_for_no_lock_at_all, roll_back),
-        cmocka_unit_test_teardown(drop__can_keep_it_taken, roll_back),
-        cmocka_unit_test_teardown(extend__makes_it_timed, roll_back),
-        cmocka_unit_test(draw__gives_the_grant_a_new_token),
-        cmocka_unit_test_teardown(break__ends_and_tells_the_session, roll_back),
         cmocka_unit_test_teardown(names__are_bytes, roll_back),
         cmocka_unit_test_teardown(take__holds_the_floor_until_it_commits, roll_back),
         cmocka_unit_test_teardown(rows_by_hand__are_noticed, roll_back),

@@ -208,36 +208,6 @@ static dblock_status fail_change(const struct mysql_hold *hold,
     return mysql_fail(connection, reterr, "cannot %s %s \"%s\"", verb, hold->what, subject->name);
 }
 
-dblock_status mysql_hold_drop(const struct mysql_hold *hold, struct dblock_connection *connection,
-    const struct dblock_call *call, const struct dblock_subject *subject,
-    const unsigned char *owner, uint64_t keep_us, struct dblock_answer *answer,
-    struct dblock_error *reterr)
-{
-    int is_insert_form = !connection->is_mariadb && connection->has_nowait;
-    enum mysql_statement_id id =
-        mysql_hold_statement(hold, is_insert_form ? MYSQL_LEASE_DROP_NOWAIT : MYSQL_LEASE_DROP);
-    struct mysql_result result;
-    int n_tries = 1;
-
-    put_subject(connection, subject);
-    mysql_in_bytes(connection, MYSQL_B_OWNER, owner, DBLOCK_ID_SIZE);
-    mysql_in_number(connection, MYSQL_N_KEEP, (int64_t)keep_us);
-    while (mysql_run(connection, id, call, &result) != 0)
-        if (n_tries++ == TRIES_MAX || !is_lock_brief(hold, connection, call))
-            return fail_change(hold, connection, "release", subject, answer, reterr);
-    answer->outcome = result.affected_rows > 0 ? DBLOCK_ANSWER_YES : DBLOCK_ANSWER_NO;
-    return DBLOCK_OK;
-}
-
-/* Looks, with no session of mine. */
-static unsigned int look(const struct mysql_hold *hold, struct dblock_connection *connection,
-    const struct dblock_call *call, const struct dblock_subject *subject)
-{
-    put_subject(connection, subject);
-    mysql_in_bytes(connection, MYSQL_B_SESSION, NULL, 0);
-    return mysql_run_row(connection, mysql_hold_statement(hold, MYSQL_LEASE_LOOK), call, NULL);
-}
-
 /* extend and draw: judged by the insert id, as a row may already have what is written. 0 or a
  * native code. */
 static unsigned int run_update(const struct mysql_hold *hold, struct dblock_connection *connection,
@@ -263,19 +233,58 @@ static unsigned int run_update(const struct mysql_hold *hold, struct dblock_conn
     return 0;
 }
 
-dblock_status mysql_hold_extend(const struct mysql_hold *hold,
-    struct dblock_connection *connection, const struct dblock_call *call,
-    const struct dblock_subject *subject, const unsigned char *owner, uint64_t ttl_us,
-    struct dblock_answer *answer, struct dblock_error *reterr)
+static dblock_status extend(const struct mysql_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const char *verb, const struct dblock_subject *subject,
+    const unsigned char *owner, uint64_t ttl_us, struct dblock_answer *answer,
+    struct dblock_error *reterr)
 {
     uint64_t insert_id;
 
     mysql_in_number(connection, MYSQL_N_TTL, (int64_t)ttl_us);
     if (run_update(hold, connection, call, MYSQL_LEASE_EXTEND, subject, owner, &insert_id) != 0)
-        return fail_change(hold, connection, "extend", subject, answer, reterr);
+        return fail_change(hold, connection, verb, subject, answer, reterr);
     answer->outcome = insert_id != 0 ? DBLOCK_ANSWER_YES : DBLOCK_ANSWER_NO;
     answer->now_us = (int64_t)insert_id;
     return DBLOCK_OK;
+}
+
+dblock_status mysql_hold_drop(const struct mysql_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    const unsigned char *owner, uint64_t keep_us, struct dblock_answer *answer,
+    struct dblock_error *reterr)
+{
+    int is_insert_form = !connection->is_mariadb && connection->has_nowait;
+    enum mysql_statement_id id =
+        mysql_hold_statement(hold, is_insert_form ? MYSQL_LEASE_DROP_NOWAIT : MYSQL_LEASE_DROP);
+    struct mysql_result result;
+    int n_tries = 1;
+
+    if (keep_us > 0)
+        return extend(hold, connection, call, "release", subject, owner, keep_us, answer, reterr);
+    put_subject(connection, subject);
+    mysql_in_bytes(connection, MYSQL_B_OWNER, owner, DBLOCK_ID_SIZE);
+    while (mysql_run(connection, id, call, &result) != 0)
+        if (n_tries++ == TRIES_MAX || !is_lock_brief(hold, connection, call))
+            return fail_change(hold, connection, "release", subject, answer, reterr);
+    answer->outcome = result.affected_rows > 0 ? DBLOCK_ANSWER_YES : DBLOCK_ANSWER_NO;
+    return DBLOCK_OK;
+}
+
+/* Looks, with no session of mine. */
+static unsigned int look(const struct mysql_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject)
+{
+    put_subject(connection, subject);
+    mysql_in_bytes(connection, MYSQL_B_SESSION, NULL, 0);
+    return mysql_run_row(connection, mysql_hold_statement(hold, MYSQL_LEASE_LOOK), call, NULL);
+}
+
+dblock_status mysql_hold_extend(const struct mysql_hold *hold,
+    struct dblock_connection *connection, const struct dblock_call *call,
+    const struct dblock_subject *subject, const unsigned char *owner, uint64_t ttl_us,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    return extend(hold, connection, call, "extend", subject, owner, ttl_us, answer, reterr);
 }
 
 dblock_status mysql_hold_draw(const struct mysql_hold *hold, struct dblock_connection *connection,

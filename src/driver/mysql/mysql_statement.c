@@ -22,7 +22,6 @@
 #define BYTES(id) (64 + (id))
 #define CLOCK NUMBER(MYSQL_N_CLOCK)
 #define TTL NUMBER(MYSQL_N_TTL)
-#define KEEP NUMBER(MYSQL_N_KEEP)
 #define NOT_AFTER NUMBER(MYSQL_N_NOT_AFTER)
 #define TOKEN NUMBER(MYSQL_N_TOKEN)
 #define PID NUMBER(MYSQL_N_PID)
@@ -61,9 +60,9 @@ struct statement {
     [MYSQL_##NAME_##_WAIT] = { mysql_sql_##name_##_wait, 0, { NAME }, { TOKEN } },                 \
     [MYSQL_##NAME_##_TAKE_ENDED] = { mysql_sql_##name_##_take_ended, 1, { OWNER, SESSION, TTL,     \
         SESSION, SESSION, PID, HOST, LABEL, NAME, TOKEN, SESSION, SESSION, NOT_AFTER }, { 0 } },   \
-    [MYSQL_##NAME_##_DROP] = { mysql_sql_##name_##_drop, 1, { KEEP, KEEP, NAME, OWNER }, { 0 } },  \
-    [MYSQL_##NAME_##_DROP_NOWAIT] = { mysql_sql_##name_##_drop_nowait, 1,                          \
-        { KEEP, KEEP, NAME, OWNER }, { 0 } },                                                      \
+    [MYSQL_##NAME_##_DROP] = { mysql_sql_##name_##_drop, 1, { NAME, OWNER }, { 0 } },              \
+    [MYSQL_##NAME_##_DROP_NOWAIT] = { mysql_sql_##name_##_drop_nowait, 1, { NAME, OWNER },         \
+        { 0 } },                                                                                   \
     [MYSQL_##NAME_##_EXTEND] = { mysql_sql_##name_##_extend, 1, { TTL, NAME, OWNER }, { 0 } },     \
     [MYSQL_##NAME_##_DRAW] = { mysql_sql_##name_##_draw, 1, { NAME, OWNER }, { 0 } },              \
     [MYSQL_##NAME_##_BREAK] = { mysql_sql_##name_##_break, 1, { NAME, TOKEN }, { 0 } },            \

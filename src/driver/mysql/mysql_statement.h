@@ -103,7 +103,6 @@ struct mysql_number {
 enum mysql_number_id {
     MYSQL_N_CLOCK = 0,
     MYSQL_N_TTL,
-    MYSQL_N_KEEP,
     MYSQL_N_NOT_AFTER,
     MYSQL_N_TOKEN,
     MYSQL_N_PID,

@@ -106,26 +106,24 @@ UPDATE dblock_insert
    AND TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) <= ?;
 
 -- name: insert_drop
--- in: keep, keep, name, owner
+-- in: name, owner
 -- out: affected rows 1 or 0; error 1205: the row is locked, by a guard most likely
 -- As lease_drop: an UPDATE, so that the token stays.
 /*M! SET STATEMENT innodb_lock_wait_timeout = 0 FOR */
 UPDATE dblock_insert
    SET owner = NULL, session = NULL,
-       since = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
-       expires_at = IF(? = 0, 0, since + ?)
+       since = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), expires_at = 0
  WHERE name = ? AND owner = ?
    AND IF(session IS NULL,
             expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
             EXISTS (SELECT 1 FROM dblock_session s WHERE s.id = dblock_insert.session));
 
 -- name: insert_drop_nowait
--- in: keep, keep, name, owner
+-- in: name, owner
 -- out: affected rows 2 or 0; error 3572: the row is locked
 -- As lease_drop_nowait (MySQL 8).
 INSERT INTO dblock_insert (name, token, expires_at, since, pid, host, label)
-SELECT l.name, l.token,
-       IF(? = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + ?),
+SELECT l.name, l.token, 0,
        TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), l.pid, l.host, l.label
   FROM dblock_insert l
  WHERE l.name = ? AND l.owner = ?
@@ -134,7 +132,7 @@ SELECT l.name, l.token,
             EXISTS (SELECT 1 FROM dblock_session s WHERE s.id = l.session))
    FOR UPDATE /*M! NOWAIT */ /*!80000 NOWAIT */
     ON DUPLICATE KEY UPDATE
-       owner = NULL, session = NULL, expires_at = VALUES(expires_at), since = VALUES(since);
+       owner = NULL, session = NULL, expires_at = 0, since = VALUES(since);
 
 -- name: insert_extend
 -- in: ttl, name, owner

@@ -5,8 +5,7 @@
 --
 -- States of a name. In force: its session's row exists; or it names no session and
 -- expires_at > clock. Ended: it has an owner but is not in force (the holder died).
--- Free: owner NULL and expires_at <= clock, or no row. (Owner NULL and expires_at
--- later: given back, and kept taken for a minimum time.)
+-- Free: owner NULL and expires_at <= clock (we write 0), or no row.
 --
 -- Tokens. GREATEST(last + 1, clock), computed when the row is locked, committed with
 -- the grant. A row that is missing may have been purged; then `last` is the floor,
@@ -149,32 +148,30 @@ UPDATE dblock_lease
    AND TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) <= ?;
 
 -- name: lease_drop
--- in: keep, keep, name, owner
+-- in: name, owner
 -- out: affected rows 1 or 0; error 1205: the row is locked
--- Gives back what (name, owner) holds, if in force. keep > 0: owner NULL and a time.
--- One round trip. Only a guard, a break or a take that came too late has the row of a
--- grant in force locked, so MariaDB does not wait at all, and lease_wait tells which; see
--- lease_drop_nowait for MySQL 8.
+-- Gives back what (name, owner) holds, if in force; what is to stay taken for a minimum
+-- time is extended instead. One round trip. Only a guard, a break or a take that came too
+-- late has the row of a grant in force locked, so MariaDB does not wait at all, and
+-- lease_wait tells which; see lease_drop_nowait for MySQL 8.
 -- Lost answer: asked again it changes nothing, and answers 0.
 /*M! SET STATEMENT innodb_lock_wait_timeout = 0 FOR */
 UPDATE dblock_lease
    SET owner = NULL, session = NULL,
-       since = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
-       expires_at = IF(? = 0, 0, since + ?)
+       since = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), expires_at = 0
  WHERE name = ? AND owner = ?
    AND IF(session IS NULL,
             expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
             EXISTS (SELECT 1 FROM dblock_session s WHERE s.id = dblock_lease.session));
 
 -- name: lease_drop_nowait
--- in: keep, keep, name, owner
+-- in: name, owner
 -- out: affected rows 2 or 0; error 3572: the row is locked
 -- The same for MySQL 8, which has no UPDATE that does not wait. The SELECT locks the
 -- row or fails at once, and the insert is always a duplicate of the row that it has
 -- just locked.
 INSERT INTO dblock_lease (name, token, expires_at, since, pid, host, label)
-SELECT l.name, l.token,
-       IF(? = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + ?),
+SELECT l.name, l.token, 0,
        TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), l.pid, l.host, l.label
   FROM dblock_lease l
  WHERE l.name = ? AND l.owner = ?
@@ -183,15 +180,16 @@ SELECT l.name, l.token,
             EXISTS (SELECT 1 FROM dblock_session s WHERE s.id = l.session))
    FOR UPDATE /*M! NOWAIT */ /*!80000 NOWAIT */
     ON DUPLICATE KEY UPDATE
-       owner = NULL, session = NULL, expires_at = VALUES(expires_at), since = VALUES(since);
+       owner = NULL, session = NULL, expires_at = 0, since = VALUES(since);
 
 -- name: lease_extend
 -- in: ttl, name, owner
 -- out: insert id: the clock, 0 if not in force; error 1205: the row is locked
--- The grant becomes a timed one. Judged by the insert id: the row may already have
--- exactly these values. MySQL asks lease_probe first, which this shares its waiting
--- with: at most a second. Lost answer: the caller knows only the old end, which may
--- have moved either way; asking again moves it again.
+-- The grant becomes a timed one. Also a release that keeps the name for a minimum time:
+-- its owner stays in the row, so that a look tells who had it, and a second drop ends it.
+-- Judged by the insert id: the row may already have exactly these values. MySQL asks
+-- lease_wait first, as this would wait a second for a guard. Lost answer: the caller
+-- knows only the old end, which may have moved either way; asking again moves it again.
 /*M! SET STATEMENT innodb_lock_wait_timeout = 0 FOR */
 UPDATE dblock_lease
    SET expires_at = LAST_INSERT_ID(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) + ?,
@@ -207,8 +205,8 @@ UPDATE dblock_lease
 --      locked
 -- A new token for a grant in force, for a lease that one thread of a client hands to
 -- another. Under the row's lock, as a take's: whoever takes the name next meets this
--- lock and finds the larger token. MySQL asks lease_probe's kind of question first, as
--- for lease_extend. Lost answer: asked again it draws the next one, and one is skipped.
+-- lock and finds the larger token. MySQL asks lease_wait first, as for lease_extend. Lost
+-- answer: asked again it draws the next one, and one is skipped.
 /*M! SET STATEMENT innodb_lock_wait_timeout = 0 FOR */
 UPDATE dblock_lease
    SET token = LAST_INSERT_ID(
