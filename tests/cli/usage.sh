@@ -21,7 +21,7 @@ done
 exits 0 'help exit' "$DBLOCK" help exit
 like "$out" '^   75  busy' 'help exit has the table'
 exits 64 'help of nothing' "$DBLOCK" help frobnicate
-like "$err" 'no help on "frobnicate"; topics: run acquire .* schema help exit$' 'lists the topics'
+like "$err" 'no help on "frobnicate"; topics: run acquire .* schema bench help exit$' 'lists the topics'
 for page in "$here"/src/man/dblock.1 "$here"/src/cli/help/run.txt; do
     crontab=$(grep -E '^ *[0-9*]+( [0-9*]+){4} ' "$page")
     like "$crontab" '/dblock run ' "the crontab of ${page##*/} needs no PATH"
