@@ -31,7 +31,7 @@ support_objects = $(call to_objects, \
 
 test_programs := $(foreach suite,$(suites_c),$(call programs_of,$(suite)))
 # Each benchmark is one program, of all files of its folder and of what they share.
-benchmarks := pairs
+benchmarks := pairs waiting
 bench_programs := $(benchmarks:%=$(test_folder)/bench/%)
 bench_objects = $(call to_objects,$(call found,tests/bench/$(1)/*.c tests/bench/lib/*.c))
 example_programs := $(call to_programs,$(call found,tests/examples/*.c))

@@ -14,7 +14,8 @@ int folder_make(char *ret_path, size_t size)
 {
     const char *place = getenv("TMPDIR");
 
-    (void)snprintf(ret_path, size, "%.400s/dblock-bench.XXXXXX", place != NULL ? place : "/var/tmp");
+    (void)snprintf(
+        ret_path, size, "%.400s/dblock-bench.XXXXXX", place != NULL ? place : "/var/tmp");
     if (mkdtemp(ret_path) != NULL)
         return 0;
     perror(ret_path);

@@ -3,6 +3,7 @@
 #include "bench/lib/numbers.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 uint64_t bench_now_ns(void)
@@ -35,6 +36,19 @@ double bench_median(double *values, size_t n)
         return 0;
     qsort(values, n, sizeof *values, compare_values);
     return values[n / 2];
+}
+
+double bench_median_of(const double *values, size_t n)
+{
+    double *copy = malloc((n + 1) * sizeof *copy);
+    double result = 0;
+
+    if (copy != NULL) {
+        memcpy(copy, values, n * sizeof *copy);
+        result = bench_median(copy, n);
+    }
+    free(copy);
+    return result;
 }
 
 double bench_quantile_ns(uint32_t *durations_ns, size_t n, double part)

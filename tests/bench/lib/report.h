@@ -19,7 +19,7 @@ const char *report_goal_least(struct report *report, double value, double goal);
 
 /* 0, or -1 and said why. `path` NULL: no JSON. */
 int report_begin(struct report *report, const char *path);
-/* One record: a name, and numbers by "key" until NULL: report_json(r, "x", "y", "us", 1.5, NULL). */
+/* One record: names, and numbers by "key" until NULL: report_json(r, "x", "y", "us", 1.5, NULL). */
 void report_json(struct report *report, const char *what, const char *of, ...);
 void report_end(struct report *report);
 
