@@ -97,7 +97,7 @@ static dblock_status create_tables(struct dblock_connection *connection,
     const struct dblock_call *call, struct dblock_error *reterr)
 {
     dblock_status status =
-        run_one(connection, call, STATEMENT_BEGIN, NULL, NULL, reterr);
+        run_one(connection, call, STATEMENT_BEGIN_COMMITTED, NULL, NULL, reterr);
 
     if (status == DBLOCK_OK)
         status = run_one(connection, call, STATEMENT_INSTALL_PATH,

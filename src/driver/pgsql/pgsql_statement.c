@@ -122,9 +122,11 @@ void pgsql_message_add_begin(struct pgsql_message *message)
     struct pgsql_parameters settings;
     char limit[32];
 
-    send_statement(message, STATEMENT_BEGIN, NULL, 0);
-    if (!message->connection->is_pooled)
+    if (!message->connection->is_pooled) { /* connection_open has set the isolation */
+        send_statement(message, STATEMENT_BEGIN, NULL, 0);
         return;
+    }
+    send_statement(message, STATEMENT_BEGIN_COMMITTED, NULL, 0);
     settings.n = 0;
     (void)snprintf(limit, sizeof limit, "%llu",
         (unsigned long long)(message->connection->target->io_timeout_us / 1000));

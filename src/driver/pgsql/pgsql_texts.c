@@ -5,7 +5,8 @@
 #include "pgsql_sql.h"
 
 const struct pgsql_text pgsql_texts[N_STATEMENTS] = {
-    [STATEMENT_BEGIN] = { "begin", "BEGIN ISOLATION LEVEL READ COMMITTED" },
+    [STATEMENT_BEGIN] = { "begin", "BEGIN" },
+    [STATEMENT_BEGIN_COMMITTED] = { "begin_committed", "BEGIN ISOLATION LEVEL READ COMMITTED" },
     [STATEMENT_COMMIT] = { "commit", "COMMIT" },
     [STATEMENT_ROLLBACK] = { "rollback", "ROLLBACK" },
     [STATEMENT_NOTHING] = { "nothing", "" },

@@ -5,6 +5,7 @@
 
 enum pgsql_statement { /* insert's are lease's plus an offset, in the same order */
     STATEMENT_BEGIN,
+    STATEMENT_BEGIN_COMMITTED,
     STATEMENT_COMMIT,
     STATEMENT_ROLLBACK,
     STATEMENT_NOTHING,

@@ -18,6 +18,7 @@
 -- Behind a pooler the process that answers is not the one that libpq was told of, now
 -- or later. Then nothing is set, because the setting would stay behind for whoever is
 -- given that process next; a message sends along what matters to it.
+-- The isolation is set here, so that BEGIN need not name it: that costs more than BEGIN.
 -- An acquire must be durable whatever the role's default says: a token that a crash
 -- forgets is handed out twice.
 SELECT pg_catalog.clock_timestamp(), o.is_direct, pg_catalog.pg_is_in_recovery(),
