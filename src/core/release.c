@@ -64,6 +64,8 @@ static dblock_status release_connection(
     }
     if (connection != NULL) /* else it has died: answer.outcome is not YES */
         status = locks->drop(connection, &call, &lock->subject, &answer, error);
+    if (connection != NULL && status == DBLOCK_OK)
+        channel->link->heard_us = now_us; /* a little later, in truth */
     dblk_channel_unuse(channel);
     if (status == DBLOCK_OK)
         return answer.outcome == DBLOCK_ANSWER_YES ? DBLOCK_OK : DBLOCK_LOST;

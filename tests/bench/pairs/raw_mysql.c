@@ -30,7 +30,7 @@ struct raw {
     int strategy;
     unsigned char session[ID_SIZE];
     unsigned char owner[ID_SIZE];
-    long long ttl_us, day_us, pid, late_us, keep_us;
+    long long ttl_us, day_us, pid, late_us;
     char name[64];
     char host[64];
     char prefix[32];
@@ -145,8 +145,6 @@ static int prepare_hold(struct raw *raw)
     add_bytes(&raw->take, MYSQL_TYPE_BLOB, session, ID_SIZE);
     add_number(&raw->take, &raw->late_us);
     add_number(&raw->take, &raw->late_us);
-    add_number(&raw->drop, &raw->keep_us);
-    add_number(&raw->drop, &raw->keep_us);
     add_text(&raw->drop, raw->name);
     add_bytes(&raw->drop, MYSQL_TYPE_BLOB, raw->owner, ID_SIZE);
     if (prepare(raw, &raw->take, is_lease ? mysql_sql_lease_take : mysql_sql_insert_take) != 0)
