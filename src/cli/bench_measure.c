@@ -113,7 +113,7 @@ int bench_measure(const struct bench_plan *plan, int strategy, struct bench_resu
             message_error(&ret_result->error, NULL);
             return answer;
         }
-        message_warning("%s is left out: %s", dblock_strategy_name(strategy),
+        message_detail("%s is left out: %s", dblock_strategy_name(strategy),
             ret_result->error.message);
         ret_result->is_left_out = true;
         return -1;

@@ -147,12 +147,27 @@ static void print_heartbeat(const struct bench_report *report)
     }
 }
 
+static void print_left_out(const struct bench_report *report)
+{
+    bool is_first = true;
+    unsigned i;
+
+    for (i = 0; i < report->n_results; i++)
+        if (report->results[i].is_left_out) {
+            (void)printf("%s%s is left out: %s\n", is_first ? "\n" : "",
+                dblock_strategy_name(report->results[i].strategy),
+                report->results[i].error.message);
+            is_first = false;
+        }
+}
+
 int bench_print_table(const struct bench_report *report)
 {
     print_alone(report);
     print_contention(report);
     print_hand_over(report);
     print_heartbeat(report);
+    print_left_out(report);
     (void)printf("\nviolations of exclusion: %" PRIu64 "\n", bench_violations(report));
     if (!ferror(stdout) && fflush(stdout) == 0)
         return EXIT_CODE_DONE;

@@ -101,16 +101,27 @@ static int check_database(const struct database *database)
 static int measure(struct bench_plan *plan, struct bench_report *report)
 {
     const struct arguments *arguments = plan->arguments;
+    unsigned n_left_out = 0;
     int result = -1;
     int strategy;
 
     report->plan = plan;
     plan->begun_ms = clock_ms();
-    for (strategy = DBLOCK_LEASE; strategy <= DBLOCK_ADVISORY && result == -1; strategy++)
-        if (is_chosen(arguments, strategy))
-            result = bench_measure(plan, strategy, &report->results[report->n_results++]);
+    for (strategy = DBLOCK_LEASE; strategy <= DBLOCK_ADVISORY && result == -1; strategy++) {
+        struct bench_result *next = &report->results[report->n_results];
+
+        if (!is_chosen(arguments, strategy))
+            continue;
+        result = bench_measure(plan, strategy, next);
+        report->n_results++;
+        n_left_out += next->is_left_out ? 1 : 0;
+    }
     if (result > EXIT_CODE_SIGNAL)
         message_warning("interrupted; nothing is reported");
+    if (result == -1 && n_left_out == report->n_results) {
+        message_error(&report->results[0].error, "no strategy can be measured");
+        result = EXIT_CODE_CONFIGURATION;
+    }
     return result;
 }
 
