@@ -13,7 +13,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { N_CURVES = 5, MARGIN_LEFT = 84, MARGIN_TOP = 132, PANEL_WIDTH = 490, PANEL_HEIGHT = 336 };
+enum { N_CURVES = 5, MARGIN_LEFT = 84, PANEL_WIDTH = 490, PANEL_HEIGHT = 336 };
+
+/* The legend stands above several panels, and beside a single one. */
+enum { TOP_OF_SEVERAL = 132, TOP_OF_ONE = 80, LEGEND_WIDTH = 270 };
 
 static const char style[] =
     "<style>\n"
@@ -98,8 +101,11 @@ static void print_escaped(FILE *stream, const char *text)
         }
 }
 
-static void draw_legend(FILE *stream, const struct bench_report *report, bool is_narrow)
+static void draw_legend(FILE *stream, const struct bench_report *report, bool is_beside)
 {
+    const unsigned left = is_beside ? PANEL_WIDTH : MARGIN_LEFT;
+    const unsigned top = is_beside ? TOP_OF_ONE + 10 : 62;
+    const unsigned columns = is_beside ? 1 : 3;
     const struct latency *curves[N_CURVES];
     char name[80];
     unsigned n_drawn = 0;
@@ -107,7 +113,6 @@ static void draw_legend(FILE *stream, const struct bench_report *report, bool is
 
     for (k = 0; k < N_CURVES; k++) {
         bool is_there = false;
-        unsigned columns = is_narrow ? 2 : 3;
         unsigned x, y;
 
         for (i = 0; i < report->n_results; i++) {
@@ -116,8 +121,8 @@ static void draw_legend(FILE *stream, const struct bench_report *report, bool is
         }
         if (!is_there)
             continue;
-        x = MARGIN_LEFT + n_drawn % columns * (is_narrow ? 215 : 270);
-        y = 62 + n_drawn / columns * 20;
+        x = left + n_drawn % columns * LEGEND_WIDTH;
+        y = top + n_drawn / columns * 20;
         name_curve(report->plan, k, name, sizeof name);
         (void)fprintf(stream,
             "<path class=\"curve c%u\" d=\"M%u,%uh26\"/><text x=\"%u\" y=\"%u\">%s</text>\n", k, x,
@@ -127,11 +132,11 @@ static void draw_legend(FILE *stream, const struct bench_report *report, bool is
 }
 
 static void draw_panel(FILE *stream, const struct bench_report *report,
-    const struct plot_scale *scale, const struct bench_result *result, unsigned place)
+    const struct plot_scale *scale, const struct bench_result *result, unsigned place, int top)
 {
     const struct latency *curves[N_CURVES];
     int x = MARGIN_LEFT + (int)(place % 2) * PANEL_WIDTH;
-    int y = MARGIN_TOP + (int)(place / 2) * PANEL_HEIGHT;
+    int y = top + (int)(place / 2) * PANEL_HEIGHT;
     char name[80];
     unsigned k;
 
@@ -144,10 +149,11 @@ static void draw_panel(FILE *stream, const struct bench_report *report,
         }
 }
 
-static void draw_frame(FILE *stream, const struct bench_report *report, unsigned n_panels)
+static void draw_frame(
+    FILE *stream, const struct bench_report *report, unsigned n_panels, int top)
 {
-    int width = n_panels > 1 ? 2 * PANEL_WIDTH : PANEL_WIDTH;
-    int height = MARGIN_TOP - 24 + (int)((n_panels + 1) / 2) * PANEL_HEIGHT;
+    int width = PANEL_WIDTH + (n_panels > 1 ? (int)PANEL_WIDTH : (int)LEGEND_WIDTH);
+    int height = top - 24 + (int)((n_panels + 1) / 2) * PANEL_HEIGHT;
     char *where = url_for_people(report->plan->database->url);
 
     (void)fprintf(stream,
@@ -171,6 +177,7 @@ static void draw(FILE *stream, const struct bench_report *report)
     struct plot_scale scale = {.right = 0};
     unsigned n_panels = 0;
     unsigned i, k;
+    int top;
 
     for (i = 0; i < report->n_results; i++) {
         find_curves(report->plan, &report->results[i], curves);
@@ -180,11 +187,12 @@ static void draw(FILE *stream, const struct bench_report *report)
         if (!report->results[i].is_left_out)
             n_panels++;
     }
-    draw_frame(stream, report, n_panels);
+    top = n_panels > 1 ? TOP_OF_SEVERAL : TOP_OF_ONE;
+    draw_frame(stream, report, n_panels, top);
     n_panels = 0;
     for (i = 0; i < report->n_results; i++)
         if (!report->results[i].is_left_out)
-            draw_panel(stream, report, &scale, &report->results[i], n_panels++);
+            draw_panel(stream, report, &scale, &report->results[i], n_panels++, top);
     (void)fprintf(stream, "</svg>\n");
 }
 
