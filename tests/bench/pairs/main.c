@@ -28,12 +28,13 @@ static const struct database *const databases[] = {
 static const char usage[] =
     "usage: pairs [--only WORD]... [--rounds N] [--seconds S] [--pairs N] [--leases N]\n"
     "             [--commands N] [--command DBLOCK] [--json FILE]\n"
-    "WORD is pairs, heartbeat, memory or command, or the begin of a database's name.\n"
+    "WORD is pairs, durable, heartbeat, many, memory or command, or the begin of a database's name.\n"
     "Servers: DBLOCK_TEST_PGSQL and DBLOCK_TEST_MYSQL_SOCKET (ci/services env).\n";
 
 static int is_part_chosen(const struct choice *choice, const char *name)
 {
-    static const char *const parts[] = { "pairs", "heartbeat", "memory", "command", NULL };
+    static const char *const parts[] = { "pairs", "durable", "heartbeat", "many", "memory",
+        "command", NULL };
 
     return choice_has(choice, name, parts);
 }
@@ -87,9 +88,20 @@ static int run_parts(const struct choice *choice, struct settings *settings)
             "rounds", "raw CPU", "our CPU", "ratio", "trips", "goal");
         failed |= run_all(choice, settings, pairs_run);
     }
+#ifdef DBLOCK_TEST_HAS_PGSQL
+    if (is_part_chosen(choice, "durable") && is_database_chosen(choice, bench_pgsql.name) &&
+        getenv(bench_pgsql.variable) != NULL) {
+        (void)printf("\na lease's release waits for no disk, a raw pair's does\n");
+        failed |= durable_run(getenv(bench_pgsql.variable), settings) != 0;
+    }
+#endif
     if (is_part_chosen(choice, "heartbeat")) {
-        (void)printf("\nmany leases of one client\n");
+        (void)printf("\nmany leases and inserts of one client\n");
         failed |= run_all(choice, settings, heartbeat_run);
+    }
+    if (is_part_chosen(choice, "many")) {
+        (void)printf("\nmany advisory locks of one client, each by one try\n");
+        failed |= run_all(choice, settings, many_run);
     }
     if (is_part_chosen(choice, "memory")) {
         (void)printf("\nmemory\n");

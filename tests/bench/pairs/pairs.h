@@ -88,6 +88,8 @@ struct proxy;
 struct proxy *proxy_open(const char *url, char *ret_url, size_t size);
 /* Messages so far: what clients sent between two answers counts once. */
 uint64_t proxy_count(const struct proxy *proxy);
+/* Connections that are open through it. */
+int proxy_links(const struct proxy *proxy);
 void proxy_close(struct proxy *proxy);
 
 /* ----------------------------------------------------- the other benchmarks */
@@ -106,7 +108,11 @@ struct settings {
 /* Each prints its lines. 0, or -1: it could not be measured. */
 int pairs_run(const struct database *database, const char *url, struct settings *settings);
 int heartbeat_run(const struct database *database, const char *url, struct settings *settings);
+int many_run(const struct database *database, const char *url, struct settings *settings);
 int memory_run(const struct database *database, const char *url, struct settings *settings);
 int command_run(struct settings *settings);
+#ifdef DBLOCK_TEST_HAS_PGSQL
+int durable_run(const char *url, struct settings *settings);
+#endif
 
 #endif

@@ -28,7 +28,7 @@ struct proxy {
     int clients[N_LINKS];
     int servers[N_LINKS];
     int is_answered[N_LINKS]; /* the server spoke last */
-    int n_links;
+    _Atomic int n_links;
     _Atomic uint64_t n_messages;
 };
 
@@ -180,6 +180,11 @@ failed:
 uint64_t proxy_count(const struct proxy *proxy)
 {
     return atomic_load(&proxy->n_messages);
+}
+
+int proxy_links(const struct proxy *proxy)
+{
+    return atomic_load(&proxy->n_links);
 }
 
 void proxy_close(struct proxy *proxy)
