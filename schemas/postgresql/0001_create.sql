@@ -13,6 +13,8 @@
 --       dblock_insert, dblock_row, dblock_token TO role;
 --   GRANT SELECT ON dblock_meta TO role;
 --   GRANT USAGE, SELECT, UPDATE ON SEQUENCE dblock_token_base, dblock_token_count TO role;
+-- and EXECUTE on dblock_stand, which each role has unless that was revoked (without it those
+-- who wait look from time to time),
 -- and to see and end the row and advisory locks of other roles
 --   GRANT pg_read_all_stats, pg_signal_backend TO role;
 --
@@ -109,3 +111,147 @@ CREATE TABLE IF NOT EXISTS dblock_token (
     server_pid integer NOT NULL,        -- over which of the server's sessions
     PRIMARY KEY (strategy, name)
 ) WITH (fillfactor = 50);
+
+-- How those who wait for a lease or insert stand in line (src/driver/pgsql/sql/line.sql
+-- says why it works): waits until it is the first of the line of that name. The line is
+-- an advisory lock, (high, low), that the first one holds and its session keeps.
+--   tables      the schema of these tables, quoted: search_path while it reads them
+--   slice_ms    no transaction of it lasts longer: its snapshot would hold up CREATE INDEX
+--               CONCURRENTLY and vacuum
+--   n_slices    after so many it asks to be called again, outcome 0
+--   wait_ms     the whole time
+--   outcome     1 the first, and LISTENs for its wake-ups; 4 the first, but too many
+--               LISTEN already; 3 the name has been free for a slice, although others come
+--               before; 2 the time is over. With 2 and 3 it has left the line.
+--   ticket, seen, n_free   NULL at first; what an outcome of 0 hands on
+-- Its waits end by lock_timeout or a cancel request, both caught, so that they are no
+-- line in the server's log.
+CREATE OR REPLACE PROCEDURE dblock_stand(tables text, strategy integer, lock_name bytea,
+    high integer, low integer, is_fair boolean, slice_ms integer, n_slices integer,
+    wait_ms bigint, INOUT outcome integer, INOUT ticket integer, INOUT seen text,
+    INOUT n_free integer)
+LANGUAGE plpgsql AS $dblock$
+DECLARE
+    slot_class CONSTANT integer := 1684171883;
+    n_slots CONSTANT integer := 8;
+    over_at CONSTANT timestamptz := clock_timestamp() + wait_ms * interval '1 ms';
+    ages bigint[]; -- of the tickets before mine, by how much they are older
+    must_count boolean := is_fair;
+    must_yield boolean := false;
+    has_looked boolean := false;
+    left_ms double precision;
+    free_token bigint; -- not NULL: the name was free just now
+    now_seen text;
+BEGIN
+    outcome := 0;
+    IF is_fair AND ticket IS NULL THEN
+        PERFORM set_config('search_path', tables || ', pg_temp', true);
+        ticket := (nextval('dblock_token_count') & 268435455)::integer;
+        PERFORM pg_advisory_lock(~high, (low & -268435456) | ticket);
+        COMMIT;
+    END IF;
+    LOOP
+        IF must_count THEN
+            SELECT array_agg(t.age ORDER BY t.age) INTO ages
+            FROM (
+                SELECT (dblock_stand.ticket - (l.objid::bigint & 268435455)) & 268435455 AS age
+                FROM pg_locks AS l
+                WHERE l.locktype = 'advisory' AND l.objsubid = 2 AND l.granted
+                    AND l.mode = 'ExclusiveLock'
+                    AND l.classid::bigint = (~dblock_stand.high)::bigint & 4294967295
+                    AND (l.objid::bigint # dblock_stand.low::bigint) & 4026531840 = 0
+                    AND l.database = (SELECT d.oid FROM pg_database AS d
+                        WHERE d.datname = current_database())
+                OFFSET 0) AS t
+            WHERE t.age BETWEEN 1 AND 134217727;
+            must_count := false;
+            must_yield := must_yield AND coalesce(cardinality(ages), 0) > 0;
+        END IF;
+        IF has_looked AND free_token IS NULL THEN
+            seen := NULL;
+        ELSIF has_looked THEN
+            now_seen := concat(free_token, ' ', ages[cardinality(ages)]);
+            n_free := CASE WHEN now_seen = seen THEN n_free + 1 ELSE 0 END;
+            seen := now_seen;
+            IF n_free >= greatest(1, cardinality(ages)) THEN
+                outcome := 3;
+                EXIT;
+            END IF;
+        END IF;
+        IF coalesce(cardinality(ages), 0) = 0 AND pg_try_advisory_lock(high, low) THEN
+            outcome := 1;
+            EXIT;
+        END IF;
+        left_ms := extract(epoch FROM over_at - clock_timestamp()) * 1000;
+        IF left_ms < 1 THEN
+            outcome := 2;
+            EXIT;
+        END IF;
+        EXIT WHEN n_slices <= 0;
+        BEGIN
+            PERFORM set_config('lock_timeout',
+                least(slice_ms::double precision, left_ms)::integer::text, true);
+            IF cardinality(ages) > 1 OR must_yield THEN
+                PERFORM pg_advisory_xact_lock_shared(~high, (low & -268435456)
+                    | ((ticket - ages[least(2, cardinality(ages))]) & 268435455)::integer);
+                must_count := true;
+                must_yield := false;
+            ELSE
+                PERFORM pg_advisory_lock(high, low);
+                outcome := 1;
+            END IF;
+        EXCEPTION
+            WHEN lock_not_available THEN
+                n_slices := n_slices - 1;
+            WHEN query_canceled THEN
+                outcome := 2;
+        END;
+        IF outcome = 1 AND cardinality(ages) > 0
+            AND NOT pg_try_advisory_xact_lock_shared(~high, (low & -268435456)
+                | ((ticket - ages[1]) & 268435455)::integer) THEN
+            PERFORM pg_advisory_unlock(high, low);
+            outcome := 0;
+            must_count := true;
+            must_yield := true;
+        END IF;
+        EXIT WHEN outcome <> 0;
+        has_looked := true;
+        free_token := NULL;
+        IF NOT must_count THEN
+            PERFORM set_config('search_path', tables || ', pg_temp', true);
+            IF strategy = 1 THEN
+                SELECT CASE WHEN CASE WHEN l.owner IS NULL THEN true
+                        WHEN l.session IS NULL THEN l.expires_at <= clock_timestamp()
+                        ELSE coalesce(s.expires_at <= clock_timestamp(), true) END
+                    THEN coalesce(l.token, 0) END INTO free_token
+                FROM (SELECT 1) AS one
+                    LEFT JOIN dblock_lease AS l ON l.name = dblock_stand.lock_name
+                    LEFT JOIN dblock_session AS s ON s.id = l.session;
+            ELSE
+                SELECT CASE WHEN CASE WHEN l.owner IS NULL THEN true
+                        WHEN l.session IS NULL THEN l.expires_at <= clock_timestamp()
+                        ELSE coalesce(s.expires_at <= clock_timestamp(), true) END
+                    THEN coalesce(l.token, 0) END INTO free_token
+                FROM (SELECT 1) AS one
+                    LEFT JOIN dblock_insert AS l ON l.name = dblock_stand.lock_name
+                    LEFT JOIN dblock_session AS s ON s.id = l.session;
+            END IF;
+            must_count := is_fair AND free_token IS NOT NULL;
+        END IF;
+        COMMIT;
+    END LOOP;
+    IF outcome IN (2, 3) THEN
+        PERFORM pg_advisory_unlock_all();
+    ELSIF outcome = 1 THEN
+        outcome := 4;
+        FOR slot IN 0 .. n_slots - 1 LOOP
+            IF pg_try_advisory_lock(slot_class, (low + slot) & (n_slots - 1)) THEN
+                EXECUTE concat('LISTEN dblock_', lpad(to_hex(high), 8, '0'),
+                    lpad(to_hex(low), 8, '0'));
+                outcome := 1;
+                EXIT;
+            END IF;
+        END LOOP;
+    END IF;
+END
+$dblock$;

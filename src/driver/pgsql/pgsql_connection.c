@@ -4,6 +4,7 @@
 
 #include "pgsql_cancel.h"
 #include "pgsql_error.h"
+#include "pgsql_line.h"
 #include "pgsql_statement.h"
 
 #include <poll.h>
@@ -12,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static const char *const role_words[] = { "", "short", "keeper", "control", "row", "advisory" };
+static const char *const role_words[] = { "", "short", "keeper", "control", "row", "advisory", "line" };
 
 /* libpq prints notices to stderr otherwise. */
 static void ignore_notice(void *context, const PGresult *result)
@@ -126,13 +127,15 @@ static const char *write_seconds(char *text, size_t size, uint64_t duration_us)
 }
 
 /* How long the server's session may go on without its client is a matter of the ttl where locks
- * live in it, and of the I/O limit elsewhere. */
+ * live in it, and of the I/O limit elsewhere. Standing in line is one long statement, which sets
+ * limits of its own; whoever comes next waits for the session of a dead client to end. */
 static void add_settings(struct pgsql_message *message)
 {
     const struct dblock_connection *connection = message->connection;
     const struct dblock_target *target = connection->target;
     int is_lasting =
         connection->role == DBLOCK_ROLE_ROW || connection->role == DBLOCK_ROLE_ADVISORY;
+    int is_line = connection->role == DBLOCK_ROLE_LINE;
     uint64_t patience_us = is_lasting ? target->ttl_us : target->io_timeout_us;
     int32_t pid = PQbackendPID(connection->pg);
     struct pgsql_parameters parameters;
@@ -142,17 +145,18 @@ static void add_settings(struct pgsql_message *message)
     pgsql_put_int32(&parameters, pid);
     /* a slice of a wait must not be cut short */
     pgsql_put_text(&parameters,
-        write_ms(limit, sizeof limit, target->io_timeout_us, is_lasting ? 2000 : 10));
+        is_line ? "0"
+                : write_ms(limit, sizeof limit, target->io_timeout_us, is_lasting ? 2000 : 10));
     pgsql_put_text(&parameters, write_seconds(idle, sizeof idle, patience_us / 3));
     pgsql_put_text(&parameters, write_seconds(interval, sizeof interval, patience_us / 9));
     pgsql_put_text(
         &parameters, write_ms(unacknowledged, sizeof unacknowledged, patience_us, 1000));
-    pgsql_put_text(&parameters, connection->role == DBLOCK_ROLE_ROW ? "off" : "on");
+    pgsql_put_text(&parameters, connection->role == DBLOCK_ROLE_ROW || is_line ? "off" : "on");
     pgsql_message_add(message, STATEMENT_OPEN, &parameters);
     if (PQserverVersion(connection->pg) >= 140000) {
         parameters.n = 0;
         pgsql_put_int32(&parameters, pid);
-        pgsql_put_text(&parameters, is_lasting ? "500" : "2000");
+        pgsql_put_text(&parameters, is_lasting || is_line ? "500" : "2000");
         pgsql_message_add(message, STATEMENT_OPEN_14, &parameters);
     }
     if (PQserverVersion(connection->pg) >= 170000) {
@@ -234,6 +238,7 @@ void pgsql_connection_close(struct dblock_connection *connection, int how)
     else if (connection->pg != NULL && how == DBLOCK_CLOSE_ABORT && connection->is_busy)
         (void)pgsql_cancel(connection->pg, 50000); /* or the server's own limits end it */
     PQfinish(connection->pg);
+    pgsql_line_free(connection->line);
     free(connection->ids);
     free(connection);
 }
@@ -245,7 +250,7 @@ int pgsql_connection_is_alive(const struct dblock_connection *connection)
 
 int pgsql_connection_fd(const struct dblock_connection *connection)
 {
-    return PQsocket(connection->pg);
+    return connection->is_leaving ? -1 : PQsocket(connection->pg);
 }
 
 dblock_status pgsql_connection_ping(struct dblock_connection *connection,

@@ -24,6 +24,9 @@ struct dblock_connection {
     size_t last_size;                    /* 0: none */
     int64_t last_id;                     /* its id */
 
+    struct pgsql_line *line; /* of a connection that stands in lines; NULL */
+    int is_leaving;          /* it has left one, and the answer is still to be read */
+
     unsigned char is_prepared[N_STATEMENTS];
 };
 

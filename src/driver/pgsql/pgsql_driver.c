@@ -2,6 +2,7 @@
 /* pgsql_driver.c - what dblock can do on PostgreSQL, as a table. */
 #include <dblock/pgsql.h>
 
+#include "pgsql_line.h"
 #include "pgsql_sql.h"
 #include "pgsql_steps.h"
 
@@ -44,6 +45,12 @@ static const struct dblock_driver driver = {
             .extend = pgsql_insert_extend,
             .look = pgsql_insert_look,
             .draw = pgsql_insert_draw,
+        },
+    .line =
+        {
+            .stand = pgsql_line_stand,
+            .rest = pgsql_line_rest,
+            .leave = pgsql_line_leave,
         },
     .row =
         {

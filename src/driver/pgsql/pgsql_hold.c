@@ -3,12 +3,13 @@
  * What makes them safe is said at the statements, in sql/lease.sql. */
 #include "pgsql_error.h"
 #include "pgsql_grant.h"
+#include "pgsql_line.h"
 #include "pgsql_statement.h"
 #include "pgsql_steps.h"
 
 enum { /* columns of a gate */
     GATE_SESSION_EXPIRES,
-    GATE_IS_MINE,
+    GATE_STATE, /* "mine", "no", "line" */
     GATE_GRANT,
     GATE_NOW
 };
@@ -33,6 +34,11 @@ enum { /* of extend, draw and end */
 };
 
 /* What follows from the answers of one message; 0: a grant has ended, and is to be cleared away. */
+static char read_gate(const PGresult *gate)
+{
+    return PQgetvalue(gate, 0, GATE_STATE)[0];
+}
+
 static int32_t judge_take(const struct dblock_take *take, const struct pgsql_message *message)
 {
     const PGresult *gate = message->results[0];
@@ -49,9 +55,11 @@ static int32_t judge_take(const struct dblock_take *take, const struct pgsql_mes
         return DBLOCK_ANSWER_BUSY;
     if (now_us > take->not_after_us)
         return DBLOCK_ANSWER_LATE;
-    if (!has_cleared && PQgetisnull(gate, 0, GATE_IS_MINE))
+    if (read_gate(gate) == 'l')
+        return DBLOCK_ANSWER_BUSY;
+    if (!has_cleared && PQgetisnull(gate, 0, GATE_STATE))
         return 0;
-    if (has_cleared && pgsql_get_bool(gate, 0, GATE_IS_MINE) &&
+    if (has_cleared && read_gate(gate) == 'm' &&
         !pgsql_get_bool(message->results[1], 0, 0) && !PQgetisnull(gate, 0, GATE_GRANT))
         return DBLOCK_ANSWER_PINNED;
     return DBLOCK_ANSWER_AGAIN;
@@ -90,7 +98,7 @@ static void tell_holder(const struct pgsql_hold *hold, const struct pgsql_messag
     answer->remaining_us = answer->outcome == DBLOCK_ANSWER_BUSY
         ? pgsql_remaining(pgsql_grant_expires(gate, 0, GATE_GRANT), answer->now_us)
         : DBLOCK_NO_END;
-    if (holder == NULL)
+    if (holder == NULL || read_gate(gate) == 'l')
         return;
     pgsql_grant_row(holder, hold->strategy, gate, 0, GATE_GRANT, answer->now_us, 1);
     holder->is_pinned = answer->outcome == DBLOCK_ANSWER_PINNED;
@@ -113,6 +121,12 @@ static dblock_status attempt(const struct pgsql_hold *hold, struct dblock_connec
     pgsql_put_id(&parameters, take->session);
     pgsql_put_time(&parameters, take->not_after_us);
     pgsql_put_bool(&parameters, may_clear);
+    if (take->heeds_line) {
+        pgsql_put_line(&parameters, target, hold->strategy, &take->subject);
+    } else {
+        pgsql_put_null_int32(&parameters);
+        pgsql_put_null_int32(&parameters);
+    }
     pgsql_message_add(&message, hold->gate, &parameters);
     if (may_clear) {
         parameters.n = 1;
@@ -245,6 +259,7 @@ dblock_status pgsql_hold_extend(const struct pgsql_hold *hold,
     pgsql_put_name(&parameters, subject);
     pgsql_put_id(&parameters, owner);
     pgsql_put_duration(&parameters, ttl_us);
+    pgsql_put_line(&parameters, connection->target, hold->strategy, subject);
     return run_ending(hold, hold->extend, hold->extend_action, connection, call, subject, owner,
         &parameters, answer, reterr);
 }
@@ -278,6 +293,7 @@ dblock_status pgsql_hold_drop(const struct pgsql_hold *hold, struct dblock_conne
     parameters.n = 0;
     pgsql_put_name(&parameters, subject);
     pgsql_put_id(&parameters, owner);
+    pgsql_put_line(&parameters, connection->target, hold->strategy, subject);
     pgsql_message_init(&message, connection, call, hold->drop_action, subject->name, PGSQL_WRITES);
     status = pgsql_message_ask(&message, hold->drop, &parameters, reterr);
     if (status == DBLOCK_OK && PQntuples(message.results[0]) == 1) {
@@ -302,6 +318,7 @@ dblock_status pgsql_hold_end(const struct pgsql_hold *hold, struct dblock_connec
     parameters.n = 0;
     pgsql_put_name(&parameters, subject);
     pgsql_put_int64(&parameters, token);
+    pgsql_put_line(&parameters, connection->target, hold->strategy, subject);
     return run_ending(hold, hold->end, hold->end_action, connection, call, subject, NULL,
         &parameters, answer, reterr);
 }

@@ -17,7 +17,7 @@
 #include <poll.h>
 #include <stdio.h>
 
-static const int binary_formats[PGSQL_PARAMETERS_MAX] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+static const int binary_formats[PGSQL_PARAMETERS_MAX] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
 
 static void note(struct pgsql_message *message, enum pgsql_statement statement, int is_prepare,
     int is_wanted)
@@ -362,6 +362,24 @@ dblock_status pgsql_message_ask(struct pgsql_message *message, enum pgsql_statem
     connection->is_busy = 1;
     note(message, statement, 0, 1);
     return finish(message, send_prepared(connection, statement, parameters) ? 1 : -1, reterr);
+}
+
+int pgsql_message_post(struct pgsql_message *message)
+{
+    struct dblock_connection *connection = message->connection;
+
+    if (connection->is_broken || PQstatus(connection->pg) != CONNECTION_OK ||
+        !PQpipelineSync(connection->pg) || PQflush(connection->pg) != 0) {
+        connection->is_broken = 1;
+        return 0;
+    }
+    connection->is_busy = 1;
+    return 1;
+}
+
+dblock_status pgsql_message_collect(struct pgsql_message *message, struct dblock_error *reterr)
+{
+    return finish(message, 1, reterr);
 }
 
 dblock_status pgsql_message_fini(

@@ -77,6 +77,11 @@ dblock_status pgsql_message_run(struct pgsql_message *message, struct dblock_err
  * a result more and an entry in its queue, costs about a tenth of what the client does for one. */
 dblock_status pgsql_message_ask(struct pgsql_message *message, enum pgsql_statement statement,
     const struct pgsql_parameters *parameters, struct dblock_error *reterr);
+/* The two halves of pgsql_message_run(), for a message that nobody waits for: 1, or the connection
+ * is broken. Until its answers have been collected the message stays where it is, and nothing else
+ * is sent. */
+int pgsql_message_post(struct pgsql_message *message);
+dblock_status pgsql_message_collect(struct pgsql_message *message, struct dblock_error *reterr);
 /* Frees the results. Turns PGSQL_CONFLICT into DBLOCK_OK with DBLOCK_ANSWER_AGAIN. */
 dblock_status pgsql_message_fini(
     struct pgsql_message *message, dblock_status status, struct dblock_answer *answer);

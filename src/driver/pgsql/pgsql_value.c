@@ -88,6 +88,11 @@ void pgsql_put_int64(struct pgsql_parameters *parameters, int64_t value)
     put_number(parameters, TYPE_INT8, (uint64_t)value, 8);
 }
 
+void pgsql_put_null_int32(struct pgsql_parameters *parameters)
+{
+    put(parameters, TYPE_INT4, NULL, 0);
+}
+
 void pgsql_put_null_int64(struct pgsql_parameters *parameters)
 {
     put(parameters, TYPE_INT8, NULL, 0);

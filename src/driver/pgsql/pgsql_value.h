@@ -10,7 +10,7 @@
 #include <libpq-fe.h>
 #include <string.h>
 
-enum { PGSQL_PARAMETERS_MAX = 8 };
+enum { PGSQL_PARAMETERS_MAX = 13 };
 
 struct pgsql_parameters {
     int n;
@@ -28,6 +28,7 @@ void pgsql_put_text(struct pgsql_parameters *parameters, const char *text);
 void pgsql_put_bool(struct pgsql_parameters *parameters, int value);
 void pgsql_put_int32(struct pgsql_parameters *parameters, int32_t value);
 void pgsql_put_int64(struct pgsql_parameters *parameters, int64_t value);
+void pgsql_put_null_int32(struct pgsql_parameters *parameters);
 void pgsql_put_null_int64(struct pgsql_parameters *parameters);
 /* An interval, held below what overflows when a clock is added. */
 void pgsql_put_duration(struct pgsql_parameters *parameters, uint64_t duration_us);

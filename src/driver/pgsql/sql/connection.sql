@@ -98,10 +98,14 @@ SELECT pg_catalog.clock_timestamp(),
 -- in: nothing
 -- out: clock, version of the tables, may this role use them all
 -- Names every table and column, so that one which is missing or of another type is an
--- error (42P01, 42703, 42883). The subqueries read no row.
+-- error (42P01, 42703, 42883). The subqueries read no row. Without the procedure there is no
+-- version; one that this role may not call is no fault (line_stand).
 -- A read of one committed row; two that verify do not meet.
 SELECT pg_catalog.clock_timestamp(),
-    (SELECT m.version FROM dblock_schema.dblock_meta AS m WHERE m.id = 1),
+    (SELECT m.version FROM dblock_schema.dblock_meta AS m WHERE m.id = 1
+        AND pg_catalog.to_regprocedure('dblock_schema.dblock_stand(text, integer, bytea, integer,'
+            ' integer, boolean, integer, integer, bigint, integer, integer, text, integer)')
+            IS NOT NULL),
     pg_catalog.has_table_privilege('dblock_schema.dblock_session', 'SELECT')
         AND pg_catalog.has_table_privilege('dblock_schema.dblock_session', 'INSERT')
         AND pg_catalog.has_table_privilege('dblock_schema.dblock_session', 'UPDATE')

@@ -14,9 +14,11 @@ SELECT me.expires_at,
                 THEN l.expires_at <= pg_catalog.clock_timestamp()
                 ELSE coalesce(s.expires_at <= pg_catalog.clock_timestamp(), true) END))
         THEN pg_catalog.set_config('dblock.gate',
-            CASE WHEN pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended(
+            CASE WHEN $5 IS NOT NULL AND NOT pg_catalog.pg_try_advisory_xact_lock_shared($5, $6)
+                THEN 'line'
+                WHEN pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended(
                 pg_catalog.encode($1, 'hex') COLLATE "C", 7201)) THEN 'mine' ELSE 'no' END,
-            true) = 'mine' END,
+            true) END,
     CASE WHEN l.owner IS NOT NULL THEN ROW(l, s.expires_at) END,
     pg_catalog.clock_timestamp()
 FROM (SELECT 1) AS one
@@ -90,7 +92,7 @@ ON CONFLICT (name) DO NOTHING
 RETURNING l.token, pg_catalog.clock_timestamp();
 
 -- name: insert_drop
--- in: $1 name (bytea), $2 owner (bytea)
+-- in: as lease_drop
 -- out: as lease_drop
 -- As lease_drop, but the row goes: nothing is left behind, and the next token is larger
 -- all the same (insert_take). FOR UPDATE, as in insert_clear.
@@ -98,7 +100,10 @@ RETURNING l.token, pg_catalog.clock_timestamp();
 DELETE FROM dblock_schema.dblock_insert AS l
 USING (
     SELECT m.session, m.expires_at,
-        pg_catalog.set_config('synchronous_commit', 'off', true) AS is_lazy
+        pg_catalog.set_config('synchronous_commit', 'off', true) AS is_lazy,
+        CASE WHEN NOT pg_catalog.pg_try_advisory_xact_lock_shared($3, $4)
+            THEN pg_catalog.pg_notify('dblock_' || pg_catalog.lpad(pg_catalog.to_hex($3), 8, '0')
+                || pg_catalog.lpad(pg_catalog.to_hex($4), 8, '0'), '')::text END AS bell
     FROM dblock_schema.dblock_insert AS m
     WHERE m.name = $1 AND m.owner = $2
     FOR UPDATE OF m SKIP LOCKED) AS mine
@@ -129,7 +134,9 @@ WITH seen AS MATERIALIZED (
     SET session = NULL, expires_at = pg_catalog.clock_timestamp() + $3
     FROM mine
     WHERE l.name = $1 AND l.owner = $2
-    RETURNING 1
+    RETURNING CASE WHEN NOT pg_catalog.pg_try_advisory_xact_lock_shared($4, $5)
+        THEN pg_catalog.pg_notify('dblock_' || pg_catalog.lpad(pg_catalog.to_hex($4), 8, '0')
+            || pg_catalog.lpad(pg_catalog.to_hex($5), 8, '0'), '')::text END AS bell
 )
 SELECT pg_catalog.clock_timestamp(), EXISTS (SELECT 1 FROM extended),
     (SELECT seen.is_in_force FROM seen);
@@ -169,7 +176,9 @@ WITH seen AS MATERIALIZED (
     DELETE FROM dblock_schema.dblock_insert AS l
     USING mine, seen
     WHERE l.name = $1 AND l.owner = seen.owner
-    RETURNING 1
+    RETURNING CASE WHEN NOT pg_catalog.pg_try_advisory_xact_lock_shared($3, $4)
+        THEN pg_catalog.pg_notify('dblock_' || pg_catalog.lpad(pg_catalog.to_hex($3), 8, '0')
+            || pg_catalog.lpad(pg_catalog.to_hex($4), 8, '0'), '')::text END AS bell
 ), told AS (
     UPDATE dblock_schema.dblock_session AS s
     SET changed = s.changed + 1

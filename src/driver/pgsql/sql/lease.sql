@@ -18,10 +18,12 @@
 
 -- name: lease_gate
 -- in: $1 name (bytea), $2 my session (bytea) or NULL: timed, $3 not_after (us since 2000),
---   $4 also for a grant that has ended (bool)
--- out: one row: my session's expires_at (NULL: over), is the gate mine (NULL: not tried
---   for), somebody else's grant, in force or not (NULL: none, or given back), as a record
---   of its whole row and its session's expires_at; clock, later than what was judged here
+--   $4 also for a grant that has ended (bool), $5 and $6 key of the line that is heeded, or
+--   NULL
+-- out: one row: my session's expires_at (NULL: over), 'mine' if the gate is mine, 'no' if it
+--   is not, 'line' if somebody is first in line (NULL: not tried for), somebody else's grant,
+--   in force or not (NULL: none, or given back), as a record of its whole row and its
+--   session's expires_at; clock, later than what was judged here
 -- One column for the whole row: its ten, through three joins and in the description of the
 -- answer, would cost the server a third of the take. In a record, because the row's own
 -- type is another one once the tables are made anew.
@@ -29,6 +31,7 @@
 -- for, and the holder is told from the same snapshot.
 -- Two takers of a free name: one gets the gate, the other goes away with nothing at once
 -- (AGAIN), also while the first has not committed yet.
+-- Somebody stands in line: nothing is taken, and the gate not tried for (line.sql).
 -- A statement of its own, because the snapshot of the next one must be newer than the
 -- gate: one that got the gate just after another's commit would otherwise still see the
 -- name free, and lock the row of the new grant for a moment, in the way of its owner.
@@ -41,9 +44,11 @@ SELECT me.expires_at,
                 THEN l.expires_at <= pg_catalog.clock_timestamp()
                 ELSE coalesce(s.expires_at <= pg_catalog.clock_timestamp(), true) END))
         THEN pg_catalog.set_config('dblock.gate',
-            CASE WHEN pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended(
+            CASE WHEN $5 IS NOT NULL AND NOT pg_catalog.pg_try_advisory_xact_lock_shared($5, $6)
+                THEN 'line'
+                WHEN pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended(
                 pg_catalog.encode($1, 'hex') COLLATE "C", 7201)) THEN 'mine' ELSE 'no' END,
-            true) = 'mine' END,
+            true) END,
     CASE WHEN l.owner IS NOT NULL THEN ROW(l, s.expires_at) END,
     pg_catalog.clock_timestamp()
 FROM (SELECT 1) AS one
@@ -148,13 +153,14 @@ WHERE l.owner IS NULL AND pg_catalog.clock_timestamp() <= $3
 RETURNING l.token, pg_catalog.clock_timestamp();
 
 -- name: lease_drop
--- in: $1 name (bytea), $2 owner (bytea)
+-- in: $1 name (bytea), $2 owner (bytea), $3 and $4 key of the line
 -- out: clock, was the grant in force; no row: no such grant, or somebody stands on its row
 -- The owner id is of this one grant, so nobody else's is touched, also when the
 -- statement comes late or twice. A grant that has ended is written to have ended.
 -- `mine` locks the newest row that has the owner, and UPDATE meets that. A row that
 -- somebody stands on is skipped, so nothing is waited for; then the caller looks again
 -- (lease_look) to tell a locked row from one that is not mine (any more).
+-- Wakes the first in line, if there is one (line.sql).
 -- Commits without waiting for the disk: after a crash the grant may be back, until its
 -- session or its time ends. So: in autocommit only, never together with a take, and
 -- never inside an application's transaction, whose commit it would weaken.
@@ -163,7 +169,10 @@ SET session = NULL, owner = NULL, expires_at = '-infinity',
     since = pg_catalog.clock_timestamp()
 FROM (
     SELECT m.session, m.expires_at,
-        pg_catalog.set_config('synchronous_commit', 'off', true) AS is_lazy
+        pg_catalog.set_config('synchronous_commit', 'off', true) AS is_lazy,
+        CASE WHEN NOT pg_catalog.pg_try_advisory_xact_lock_shared($3, $4)
+            THEN pg_catalog.pg_notify('dblock_' || pg_catalog.lpad(pg_catalog.to_hex($3), 8, '0')
+                || pg_catalog.lpad(pg_catalog.to_hex($4), 8, '0'), '')::text END AS bell
     FROM dblock_schema.dblock_lease AS m
     WHERE m.name = $1 AND m.owner = $2
     FOR NO KEY UPDATE OF m SKIP LOCKED) AS mine
@@ -174,11 +183,12 @@ RETURNING pg_catalog.clock_timestamp(),
             FROM dblock_schema.dblock_session AS s WHERE s.id = mine.session), false) END;
 
 -- name: lease_extend
--- in: $1 name (bytea), $2 owner (bytea), $3 time (interval)
+-- in: $1 name (bytea), $2 owner (bytea), $3 time (interval), $4 and $5 key of the line
 -- out: one row: clock, was it done, was the grant in force (NULL: no such grant)
 -- Serves extend, detach and a release that keeps the name a while: the grant is timed
 -- from now on and no longer depends on a session. A grant that has ended is not revived.
--- As lease_drop, but durable: the caller believes in it.
+-- As lease_drop, but durable: the caller believes in it. The first in line is woken, because
+-- the grant may end sooner now than it was told.
 -- No such grant in the snapshot: NO, for good. One in force to which it was not done:
 -- either somebody stands on the row (skipped, so nothing is waited for), or it was taken
 -- away since the snapshot; the caller looks again to tell these apart.
@@ -198,7 +208,9 @@ WITH seen AS MATERIALIZED (
     SET session = NULL, expires_at = pg_catalog.clock_timestamp() + $3
     FROM mine
     WHERE l.name = $1 AND l.owner = $2
-    RETURNING 1
+    RETURNING CASE WHEN NOT pg_catalog.pg_try_advisory_xact_lock_shared($4, $5)
+        THEN pg_catalog.pg_notify('dblock_' || pg_catalog.lpad(pg_catalog.to_hex($4), 8, '0')
+            || pg_catalog.lpad(pg_catalog.to_hex($5), 8, '0'), '')::text END AS bell
 )
 SELECT pg_catalog.clock_timestamp(), EXISTS (SELECT 1 FROM extended),
     (SELECT seen.is_in_force FROM seen);
@@ -220,10 +232,11 @@ FROM (SELECT 1) AS one
     LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session;
 
 -- name: lease_end
--- in: $1 name (bytea), $2 token; 0: any
+-- in: $1 name (bytea), $2 token; 0: any; $3 and $4 key of the line
 -- out: as lease_extend, and the owner that was seen
 -- Break: as lease_extend, for whoever has it in the snapshot. Durable. `changed` of the
 -- holder's session counts up, so that its next heartbeat reads back what it still has.
+-- Wakes the first in line, if there is one (line.sql).
 -- Locks the grant, then the session, in the order of lease_clear: no deadlock. Waits for a
 -- heartbeat of that session that is just committing.
 -- The next grant draws a larger token.
@@ -245,7 +258,9 @@ WITH seen AS MATERIALIZED (
         since = pg_catalog.clock_timestamp()
     FROM mine, seen
     WHERE l.name = $1 AND l.owner = seen.owner
-    RETURNING 1
+    RETURNING CASE WHEN NOT pg_catalog.pg_try_advisory_xact_lock_shared($3, $4)
+        THEN pg_catalog.pg_notify('dblock_' || pg_catalog.lpad(pg_catalog.to_hex($3), 8, '0')
+            || pg_catalog.lpad(pg_catalog.to_hex($4), 8, '0'), '')::text END AS bell
 ), told AS (
     UPDATE dblock_schema.dblock_session AS s
     SET changed = s.changed + 1
