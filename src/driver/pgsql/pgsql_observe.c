@@ -2,6 +2,7 @@
 /* pgsql_observe.c - listing, breaking and purging. */
 #include "pgsql_error.h"
 #include "pgsql_grant.h"
+#include "pgsql_line.h"
 #include "pgsql_statement.h"
 #include "pgsql_steps.h"
 
@@ -73,6 +74,23 @@ static void put_page(struct pgsql_parameters *parameters, const struct dblock_pa
     pgsql_put_int64(parameters, (int64_t)(page->limit < most ? page->limit : most));
 }
 
+/* Whoever asks for one name wants to know who waits for it; of a page nobody does. */
+static int add_line(struct pgsql_message *message, const struct dblock_page *page)
+{
+    const struct dblock_subject subject = {
+        page->name, page->name != NULL ? strlen(page->name) : 0, 0, 0
+    };
+    struct pgsql_parameters parameters;
+
+    if (page->name == NULL ||
+        (page->strategy != DBLOCK_LEASE && page->strategy != DBLOCK_INSERT))
+        return 0;
+    parameters.n = 0;
+    pgsql_put_line(&parameters, message->connection->target, page->strategy, &subject);
+    pgsql_message_add(message, STATEMENT_LINE_COUNT, &parameters);
+    return 1;
+}
+
 dblock_status pgsql_observe_list(struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_page *page, dblock_grant_fn fn,
     void *context, struct dblock_answer *answer, struct dblock_error *reterr)
@@ -82,11 +100,14 @@ dblock_status pgsql_observe_list(struct dblock_connection *connection,
     struct pgsql_parameters parameters;
     struct pgsql_message message;
     dblock_status status;
+    int has_line;
     int row;
 
     put_page(&parameters, page);
     pgsql_message_init(&message, connection, call, listing->action, NULL, PGSQL_READS);
-    status = pgsql_message_ask(&message, listing->statement, &parameters, reterr);
+    pgsql_message_add(&message, listing->statement, &parameters);
+    has_line = add_line(&message, page);
+    status = pgsql_message_run(&message, reterr);
     if (status == DBLOCK_OK) {
         const PGresult *result = message.results[0];
 
@@ -94,6 +115,8 @@ dblock_status pgsql_observe_list(struct dblock_connection *connection,
         for (row = 0; row < PQntuples(result); ++row) {
             answer->now_us = pgsql_get_time(result, row, 0);
             listing->fill(&grant, result, row, answer->now_us);
+            if (has_line)
+                grant.n_waiters = (uint32_t)pgsql_get_int64(message.results[1], 0, 0);
             if (fn(&grant, context) != 0)
                 break;
         }
