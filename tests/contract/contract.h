@@ -138,6 +138,10 @@ dblock_canceller *new_canceller(struct contract *contract);
 /* Starts an acquire elsewhere, and returns once it waits (stats.waiters). */
 struct contract_job *start_waiting(struct contract *contract, dblock_client *client,
     const char *name, const struct dblock_options *options);
+/* And once the name has so many waiters, if the database can tell: one that waits may still be on
+ * its way there. */
+struct contract_job *start_in_line(struct contract *contract, dblock_client *client,
+    const char *name, const struct dblock_options *options, uint32_t n_waiters);
 struct contract_job *start_job(struct contract *contract, dblock_client *client, const char *name,
     const struct dblock_options *options);
 /* 1 and joined if it is done in time. */

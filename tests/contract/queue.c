@@ -199,7 +199,8 @@ static void fair__is_in_order_of_arrival(struct contract *contract)
     options.wait_ms = DBLOCK_FOREVER;
     options.flags = DBLOCK_FAIR;
     for (i = 0; i < N_WAITERS; ++i)
-        jobs[i] = start_waiting(contract, open_client(contract, NULL), name, &options);
+        jobs[i] = start_in_line(
+            contract, open_client(contract, NULL), name, &options, (uint32_t)i + 1);
     for (i = 0; i < N_WAITERS; ++i) {
         release(contract, lock);
         assert_true(job_ends(jobs[i], 5000));
@@ -223,7 +224,8 @@ static void fair__survives_a_waiter_that_leaves(struct contract *contract)
     options.flags = DBLOCK_FAIR;
     for (i = 0; i < 3; ++i) {
         options.canceller = new_canceller(contract);
-        jobs[i] = start_waiting(contract, open_client(contract, NULL), name, &options);
+        jobs[i] = start_in_line(
+            contract, open_client(contract, NULL), name, &options, (uint32_t)i + 1);
     }
     dblock_cancel(jobs[0]->options.canceller);
     assert_true(job_ends(jobs[0], 5000));
