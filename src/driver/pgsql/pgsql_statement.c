@@ -157,9 +157,11 @@ static int interrupt(struct pgsql_message *message, short events)
 /* 1: the socket may be ready; whoever waits asks libpq, and waits again. 0: give up. */
 static int await(struct pgsql_message *message, short events)
 {
+    struct dblock_connection *connection = message->connection;
+    int fd = PQsocket(connection->pg);
     int heeds = (message->flags & (PGSQL_WAITS | PGSQL_CONNECTS)) && !message->is_interrupted;
-    int ready =
-        dblock_fd_wait(PQsocket(message->connection->pg), events, message->call, heeds);
+    int ready = heeds ? dblock_fd_wait(fd, events, message->call, 1)
+                      : pgsql_alarm_wait(&connection->alarm, fd, events, message->call);
 
     if (ready >= 0)
         return ready;
