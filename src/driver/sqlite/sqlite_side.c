@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* sqlite_side.c - making, opening and locking the side file; see sqlite_side.h. */
-#define _GNU_SOURCE /* F_OFD_SETLK, mkostemp */
+#define _GNU_SOURCE /* F_OFD_SETLK, F_OFD_SETLKW, mkostemp */
 #define _FILE_OFFSET_BITS 64
 
 #include "sqlite_side.h"
@@ -9,13 +9,22 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define SUFFIX "-dblock"
-#define MAGIC "dblock side file 1\n"
+#define MAGIC "dblock side file 2\n"
+
+/* Not on the stack of the thread that waits: it may be cancelled in the middle, and leave it as it
+ * is. */
+struct side_wait {
+    struct flock lock;
+    int cancel_type;
+};
 
 static int fcntl_lock(int fd, int command, struct flock *lock)
 {
@@ -56,6 +65,45 @@ int sqlite_side_is_locked(struct sqlite_side *side, int64_t offset, int64_t *ret
     return 1;
 }
 
+int sqlite_side_has_locks(struct sqlite_side *side, int64_t first, int64_t end)
+{
+    struct flock lock = {
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = first, .l_len = end - first};
+
+    return first < end && fcntl_lock(side->fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+/* The cancel may come at any instruction in between, not only where the C library has it. */
+static int wait_for(struct sqlite_side *side, short type, int64_t offset)
+{
+    struct side_wait *wait = side->wait;
+    int result;
+
+    wait->lock =
+        (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = offset, .l_len = 1};
+    (void)pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &wait->cancel_type);
+    do
+        result = fcntl(side->fd, F_OFD_SETLKW, &wait->lock) == 0 ? 0 : errno;
+    while (result == EINTR);
+    (void)pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &wait->cancel_type);
+    return result;
+}
+
+int sqlite_side_wait_lock(struct sqlite_side *side, int64_t offset)
+{
+    return wait_for(side, F_WRLCK, offset);
+}
+
+/* Shared, so that those who wait for one byte do not wait for each other. */
+int sqlite_side_wait_free(struct sqlite_side *side, int64_t offset)
+{
+    int number = wait_for(side, F_RDLCK, offset);
+
+    if (number == 0)
+        sqlite_side_unlock(side, offset);
+    return number;
+}
+
 int64_t sqlite_side_offset(int strategy, int64_t number)
 {
     return (strategy == DBLOCK_ROW ? SIDE_ROW_LOCKS : SIDE_ADVISORY_LOCKS) +
@@ -81,11 +129,29 @@ static int put_in_place(const char *draft, const char *path)
     return rename(draft, path) == 0 ? 0 : errno;
 }
 
+/* The lines are written, although they are zero: where a page that is mapped had no block yet, a
+ * full disk would kill whoever touches it. */
+static int fill_file(int fd)
+{
+    static const char magic[SIDE_LINES_AT] = MAGIC;
+    static const char zeros[4096];
+    int64_t offset;
+    ssize_t n_written = write(fd, magic, sizeof magic);
+
+    if (n_written != (ssize_t)sizeof magic)
+        return n_written < 0 ? errno : ENOSPC;
+    for (offset = SIDE_LINES_AT; offset < SIDE_SLOTS_AT; offset += (int64_t)sizeof zeros) {
+        n_written = write(fd, zeros, sizeof zeros);
+        if (n_written != (ssize_t)sizeof zeros)
+            return n_written < 0 ? errno : ENOSPC;
+    }
+    return 0;
+}
+
 /* Made under another name and linked when it is complete: whoever opens it sees its contents and
  * may use it, whatever the umask of the maker is. */
 static int make_file(const char *database, const char *path)
 {
-    static const char magic[] = MAGIC;
     struct stat model;
     char *draft = malloc(strlen(path) + 32);
     int number = 0;
@@ -107,9 +173,7 @@ static int make_file(const char *database, const char *path)
     }
     /* not the owner: whoever may open the database then has to get at this file by its mode */
     (void)(fchown(fd, geteuid() == 0 ? model.st_uid : (uid_t)-1, model.st_gid) == 0);
-    if (fchmod(fd, model.st_mode & 0666) != 0 ||
-        write(fd, magic, sizeof magic - 1) != (ssize_t)(sizeof magic - 1))
-        number = errno != 0 ? errno : EIO;
+    number = fchmod(fd, model.st_mode & 0666) == 0 ? fill_file(fd) : errno;
     if (number == 0)
         number = put_in_place(draft, path);
     (void)unlink(draft);
@@ -159,6 +223,20 @@ static dblock_status check_locks(struct sqlite_side *side, struct dblock_error *
     return DBLOCK_E_UNSUPPORTED;
 }
 
+/* A file that was cut short since is not mapped: to touch what is not there would kill. Without the
+ * map waiters are not served in order and are not woken, and nothing else is missing. */
+static void map_lines(struct sqlite_side *side)
+{
+    void *map = MAP_FAILED;
+
+    if (side->identity.st_size >= SIDE_SLOTS_AT)
+        map = mmap(NULL, SIDE_SLOTS_AT, PROT_READ | PROT_WRITE, MAP_SHARED, side->fd, 0);
+    if (map == MAP_FAILED)
+        return;
+    side->map = map;
+    side->lines = (struct line *)(void *)((char *)map + SIDE_LINES_AT);
+}
+
 dblock_status sqlite_side_open(
     const char *path, struct sqlite_side **ret_side, struct dblock_error *reterr)
 {
@@ -169,8 +247,9 @@ dblock_status sqlite_side_open(
     if (side != NULL) {
         side->fd = -1;
         side->path = sqlite_join(path, SUFFIX);
+        side->wait = calloc(1, sizeof *side->wait);
     }
-    if (side == NULL || side->path == NULL) {
+    if (side == NULL || side->path == NULL || side->wait == NULL) {
         sqlite_side_close(side);
         return sqlite_system_error(ENOMEM, "open the locks of", path, reterr);
     }
@@ -185,6 +264,7 @@ dblock_status sqlite_side_open(
         sqlite_side_close(side);
         return status;
     }
+    map_lines(side);
     *ret_side = side;
     return DBLOCK_OK;
 }
@@ -194,6 +274,10 @@ void sqlite_side_abandon(struct sqlite_side *side)
     if (side->fd >= 0)
         (void)close(side->fd);
     side->fd = -1;
+    if (side->map != NULL)
+        (void)munmap(side->map, SIDE_SLOTS_AT);
+    side->map = NULL;
+    side->lines = NULL;
 }
 
 void sqlite_side_close(struct sqlite_side *side)
@@ -201,6 +285,7 @@ void sqlite_side_close(struct sqlite_side *side)
     if (side == NULL)
         return;
     sqlite_side_abandon(side);
+    free(side->wait);
     free(side->path);
     free(side);
 }
