@@ -62,14 +62,13 @@ static int make_room(struct dblock_connection *connection)
     return 1;
 }
 
-static void add_held(struct dblock_connection *connection, int64_t offset, int64_t slot)
+static void add_held(struct dblock_connection *connection, const struct held_byte *held)
 {
-    size_t place = find_place(connection, offset);
+    size_t place = find_place(connection, held->offset);
 
     memmove(connection->held + place + 1, connection->held + place,
         (connection->n_held - place) * sizeof *connection->held);
-    connection->held[place].offset = offset;
-    connection->held[place].slot = slot;
+    connection->held[place] = *held;
     ++connection->n_held;
 }
 
@@ -127,15 +126,6 @@ static void answer_busy(struct dblock_connection *connection, int strategy,
     sqlite_slot_each(connection->side, &connection->slots, copy_if_sought, &search);
 }
 
-static dblock_status refuse_moved(struct dblock_connection *connection, struct dblock_error *reterr)
-{
-    connection->is_broken = 1;
-    return dblock_error_set(reterr, DBLOCK_E_CONNECTION,
-        "never delete or replace the file while programs use it",
-        "cannot lock in %s: the file that was open has been deleted or replaced",
-        connection->side->path);
-}
-
 static dblock_status refuse_system(struct dblock_connection *connection, int number,
     const struct dblock_take *take, struct dblock_error *reterr)
 {
@@ -167,20 +157,63 @@ static void describe(struct dblock_connection *connection, int strategy,
     sqlite_slot_write(connection->side, index, &slot);
 }
 
-/* 0 locked; EAGAIN, ECANCELED, or another errno. */
-static int lock_byte(struct dblock_connection *connection, const struct dblock_call *call,
-    int64_t offset, uint64_t wait_us)
+static uint64_t find_end(const struct dblock_call *call, uint64_t wait_us)
 {
-    int number = sqlite_side_lock(connection->side, offset);
-    uint64_t now_us, until_us;
+    uint64_t now_us = dblock_clock_us();
+    uint64_t until_us = wait_us < UINT64_MAX - now_us ? now_us + wait_us : UINT64_MAX;
 
+    return until_us < call->deadline_us ? until_us : call->deadline_us;
+}
+
+/* In order of arrival. The byte of the ticket stays locked as long as the lock itself: so those
+ * behind, who may be blocked on it, need not wake twice. */
+static int wait_for_byte(struct dblock_connection *connection, const struct dblock_call *call,
+    uint64_t key, uint64_t wait_us, struct held_byte *held)
+{
+    struct sqlite_chain *chain = &connection->chain;
+    struct sqlite_side *side = connection->side;
+    int number =
+        sqlite_chain_wait(chain, side, key, held->offset, find_end(call, wait_us), call->cancel_fd);
+
+    if (number == 0 && chain->place.line != NULL) {
+        sqlite_line_serve(&chain->place);
+        atomic_store(&chain->place.line->due_us, 0);
+        held->ticket = sqlite_line_offset(side, chain->place.line, chain->place.ticket);
+    }
+    return number;
+}
+
+/* 0 locked; EAGAIN, ECANCELED, ESTALE the file was replaced, or another errno. */
+static int lock_byte(struct dblock_connection *connection, const struct dblock_call *call,
+    uint64_t key, uint64_t wait_us, struct held_byte *held)
+{
+    struct sqlite_side *side = connection->side;
+    struct line *line = sqlite_line_find(side, key);
+    int number = EAGAIN;
+
+    if (line == NULL || !sqlite_line_is_waited(side, line) ||
+        sqlite_chain_may_pass(side, line, held->offset))
+        number = sqlite_side_lock(side, held->offset);
     if (number != EAGAIN || wait_us == 0)
         return number;
-    now_us = dblock_clock_us();
-    until_us = wait_us < UINT64_MAX - now_us ? now_us + wait_us : UINT64_MAX;
-    if (until_us > call->deadline_us)
-        until_us = call->deadline_us;
-    return sqlite_side_wait(connection->side, offset, until_us, call->cancel_fd);
+    return wait_for_byte(connection, call, key, wait_us, held);
+}
+
+static void unlock_byte(
+    struct dblock_connection *connection, uint64_t key, const struct held_byte *held)
+{
+    struct sqlite_side *side = connection->side;
+    struct line *line;
+
+    sqlite_chain_settle(&connection->chain);
+    sqlite_side_unlock(side, held->offset);
+    /* who joins the line after this look finds the byte free */
+    atomic_thread_fence(memory_order_seq_cst);
+    line = sqlite_line_find(side, key);
+    if (line != NULL)
+        sqlite_line_wake_next(side, line);
+    if (held->ticket != 0)
+        sqlite_side_unlock(side, held->ticket);
 }
 
 dblock_status sqlite_byte_take(struct dblock_connection *connection, const struct dblock_call *call,
@@ -189,7 +222,8 @@ dblock_status sqlite_byte_take(struct dblock_connection *connection, const struc
 {
     int64_t number = sqlite_byte_number(strategy, &take->subject);
     int64_t offset = sqlite_side_offset(strategy, number);
-    int64_t index;
+    uint64_t key = sqlite_line_key(strategy, number);
+    struct held_byte held = {offset, -1, 0};
     int result;
 
     /* to lock one's own byte again would succeed, so our own books decide first */
@@ -201,7 +235,7 @@ dblock_status sqlite_byte_take(struct dblock_connection *connection, const struc
     if (!make_room(connection))
         return dblock_error_set(
             reterr, DBLOCK_E_MEMORY, NULL, "no memory to lock \"%s\"", take->subject.name);
-    result = lock_byte(connection, call, offset, take->wait_us);
+    result = lock_byte(connection, call, key, take->wait_us, &held);
     answer->now_us = sqlite_clock_us();
     if (result == ECANCELED)
         return DBLOCK_CANCELLED;
@@ -209,20 +243,22 @@ dblock_status sqlite_byte_take(struct dblock_connection *connection, const struc
         answer_busy(connection, strategy, take, offset, holder, answer);
         return DBLOCK_OK;
     }
+    if (result == ESTALE)
+        return sqlite_connection_refuse_side(connection, reterr);
     if (result != 0)
         return refuse_system(connection, result, take, reterr);
     if (!sqlite_side_is_in_place(connection->side)) {
-        sqlite_side_unlock(connection->side, offset);
-        return refuse_moved(connection, reterr);
+        unlock_byte(connection, key, &held);
+        return sqlite_connection_refuse_side(connection, reterr);
     }
     answer->outcome = DBLOCK_ANSWER_LATE;
     if (answer->now_us > take->not_after_us) {
-        sqlite_side_unlock(connection->side, offset);
+        unlock_byte(connection, key, &held);
         return DBLOCK_OK;
     }
-    index = sqlite_slot_claim(connection->side, &connection->slots);
-    describe(connection, strategy, take, number, offset, answer->now_us, index);
-    add_held(connection, offset, index);
+    held.slot = sqlite_slot_claim(connection->side, &connection->slots);
+    describe(connection, strategy, take, number, offset, answer->now_us, held.slot);
+    add_held(connection, &held);
     answer->outcome = DBLOCK_ANSWER_YES;
     answer->remaining_us = DBLOCK_NO_END;
     return DBLOCK_OK;
@@ -239,19 +275,20 @@ static int is_still_ours(struct dblock_connection *connection)
 dblock_status sqlite_byte_drop(struct dblock_connection *connection, int strategy,
     const struct dblock_subject *subject, struct dblock_answer *answer)
 {
-    int64_t offset = sqlite_side_offset(strategy, sqlite_byte_number(strategy, subject));
-    struct held_byte *held = find_held(connection, offset);
+    int64_t number = sqlite_byte_number(strategy, subject);
+    struct held_byte *held = find_held(connection, sqlite_side_offset(strategy, number));
 
-    answer->now_us = sqlite_clock_us();
     answer->outcome = DBLOCK_ANSWER_NO;
-    if (held == NULL)
-        return DBLOCK_OK;
-    if (is_still_ours(connection))
-        answer->outcome = DBLOCK_ANSWER_YES;
-    if (held->slot >= 0)
-        sqlite_slot_clear(connection->side, &connection->slots, held->slot);
-    sqlite_side_unlock(connection->side, offset);
-    remove_held(connection, held);
+    if (held != NULL) {
+        if (held->slot >= 0)
+            sqlite_slot_clear(connection->side, &connection->slots, held->slot);
+        unlock_byte(connection, sqlite_line_key(strategy, number), held);
+        remove_held(connection, held);
+        /* somebody may be waiting for the above, nobody for this */
+        if (is_still_ours(connection))
+            answer->outcome = DBLOCK_ANSWER_YES;
+    }
+    answer->now_us = sqlite_clock_us();
     return DBLOCK_OK;
 }
 

@@ -285,6 +285,7 @@ dblock_status sqlite_connection_check_moved(
     if (now_us < connection->moved_us)
         return DBLOCK_OK;
     connection->moved_us = now_us + MOVED_EVERY_US;
+    sqlite_connection_renew_side(connection);
     (void)sqlite3_file_control(connection->handle, "main", SQLITE_FCNTL_HAS_MOVED, &has_moved);
     if (!has_moved)
         return DBLOCK_OK;
@@ -293,21 +294,6 @@ dblock_status sqlite_connection_check_moved(
         "never delete or replace the file while programs use it",
         "cannot %s in %s: the file that was open has been deleted or replaced", connection->action,
         connection->path);
-}
-
-dblock_status sqlite_connection_side(
-    struct dblock_connection *connection, struct dblock_error *reterr)
-{
-    struct sqlite_side *side = NULL;
-    dblock_status status;
-
-    if (connection->side != NULL)
-        return DBLOCK_OK;
-    sqlite_fork_hold();
-    status = sqlite_side_open(connection->path, &side, reterr);
-    connection->side = side;
-    sqlite_fork_let_go();
-    return status;
 }
 
 dblock_status sqlite_connection_open(struct dblock_target *target, int role,
@@ -320,7 +306,7 @@ dblock_status sqlite_connection_open(struct dblock_target *target, int role,
     if (status != DBLOCK_OK)
         return status;
     connection->call = call;
-    if (role == DBLOCK_ROLE_ROW || role == DBLOCK_ROLE_ADVISORY)
+    if (sqlite_connection_has_own_side(connection))
         status = sqlite_connection_side(connection, reterr); /* the handle when it is needed */
     else
         status = sqlite_connection_handle(connection, 0, reterr);
@@ -348,6 +334,7 @@ void sqlite_connection_close(struct dblock_connection *connection, int how)
         return;
     }
     sqlite_fork_unregister(connection);
+    sqlite_helper_free(connection->chain.helper);
     sqlite_side_close(connection->side);
     for (i = 0; i < N_STATEMENTS; ++i)
         (void)sqlite3_finalize(connection->statements[i]);
@@ -376,7 +363,7 @@ dblock_status sqlite_connection_ping(struct dblock_connection *connection,
     int has_row = 0;
     dblock_status status;
 
-    if (connection->role == DBLOCK_ROLE_ROW || connection->role == DBLOCK_ROLE_ADVISORY)
+    if (sqlite_connection_has_own_side(connection))
         return sqlite_byte_ping(connection, answer);
     connection->moved_us = 0;
     status = sqlite_step_begin(connection, call, "ping", NULL, reterr);

@@ -4,6 +4,7 @@
 #ifndef DBLK_SQLITE_CONNECTION_H
 #define DBLK_SQLITE_CONNECTION_H
 
+#include "sqlite_chain.h"
 #include "sqlite_slot.h"
 #include "sqlite_target.h"
 
@@ -47,7 +48,8 @@ enum {
 /* A byte of the side file that a connection holds. */
 struct held_byte {
     int64_t offset;
-    int64_t slot; /* -1: none to be had */
+    int64_t slot;   /* -1: none to be had */
+    int64_t ticket; /* byte of the ticket it was waited for with, kept as long; 0: did not wait */
 };
 
 struct dblock_connection {
@@ -56,10 +58,14 @@ struct dblock_connection {
     char *path;      /* the file itself, without symbolic links: the side file is beside it */
     sqlite3 *handle; /* NULL: not needed yet (row, advisory) */
     sqlite3_stmt *statements[N_STATEMENTS];
-    struct sqlite_side *side; /* row, advisory, or once a listing wanted it; else NULL */
+    struct sqlite_side *side; /* row, advisory, line, or once it was wanted; else NULL */
+    int has_no_side;          /* for lines it was wanted in vain */
     struct slot_list slots;
     struct held_byte *held; /* ascending by offset */
     size_t n_held, held_capacity;
+    struct sqlite_chain chain; /* line: its place, until it leaves; else during a wait */
+    int64_t left;              /* line: the byte of the ticket it left with last; 0 none */
+    uint32_t heard;            /* line: the count of the bell that has been answered */
 
     /* of the step that runs */
     const struct dblock_call *call;
@@ -99,6 +105,15 @@ dblock_status sqlite_connection_check_moved(
     struct dblock_connection *connection, struct dblock_error *reterr);
 /* Opens the side file if it is not open yet. */
 dblock_status sqlite_connection_side(
+    struct dblock_connection *connection, struct dblock_error *reterr);
+/* Whether it lives in the side file: row, advisory and line do. */
+int sqlite_connection_has_own_side(const struct dblock_connection *connection);
+/* Gives up a side file that was replaced, if it is open for a look at others only. */
+void sqlite_connection_renew_side(struct dblock_connection *connection);
+/* The side file for its lines' sake: NULL if there is none to be had. */
+struct sqlite_side *sqlite_connection_lines(struct dblock_connection *connection);
+/* E_CONNECTION: the side file has been replaced, and what this connection has in it is nothing. */
+dblock_status sqlite_connection_refuse_side(
     struct dblock_connection *connection, struct dblock_error *reterr);
 /* A half-made connection for install: no file need be there yet. */
 dblock_status sqlite_connection_new(struct dblock_target *target, int role, int may_create,
