@@ -137,6 +137,9 @@ dblock_status sqlite_byte_list(struct dblock_connection *connection, const struc
 
     for (i = 0; status == DBLOCK_OK && i < collection.n_slots; ++i) {
         sqlite_byte_grant(&collection.slots[i], now_us, &grant);
+        if (connection->side->lines != NULL)
+            grant.n_waiters = sqlite_line_count(connection->side,
+                sqlite_line_key(page->strategy, collection.slots[i].number));
         if (fn(&grant, context) != 0)
             break;
     }

@@ -43,6 +43,12 @@ static const struct dblock_driver driver = {
             .extend = sqlite_insert_extend,
             .look = sqlite_insert_look,
         },
+    .line =
+        {
+            .stand = sqlite_stand,
+            .rest = sqlite_rest,
+            .leave = sqlite_leave,
+        },
     .row =
         {
             .seed = sqlite_row_seed,

@@ -11,4 +11,7 @@
  *   "nightly-report" 7440995589958059143, "J\u00f6b" 6007079653076722657 */
 int64_t sqlite_hash_name(const char *name, size_t size);
 
+/* Of no use outside this machine and cheap: 64 bits to find a name's line by (FNV-1a). */
+int64_t sqlite_hash_quickly(const char *name, size_t size);
+
 #endif

@@ -5,6 +5,7 @@
 
 #include "sqlite_clock.h"
 #include "sqlite_grant.h"
+#include "sqlite_stand.h"
 #include "sqlite_statement.h"
 
 #include <string.h>
@@ -127,9 +128,10 @@ static dblock_status find_holder(const struct sqlite_hold *hold,
 
 /* The first attempt looks at nothing first and does not wait for the write lock: a free name costs
  * one statement then, and a held one is not kept waiting by other writers. If it did not get the
- * name, or the last take here found a holder, a read comes first, which needs no lock at all, and
- * only a name that it finds free is worth waiting for the write lock. Whoever was faster meanwhile
- * is looked for once more, so AGAIN means that nobody holds it. */
+ * name, or the last take here found a holder and no release has woken anybody since, a read comes
+ * first, which needs no lock at all, and only a name that it finds free is worth waiting for the
+ * write lock. Whoever was faster meanwhile is looked for once more, so AGAIN means that nobody holds
+ * it. */
 dblock_status sqlite_hold_take(const struct sqlite_hold *hold, struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_take *take, struct dblock_grant *holder,
     struct dblock_answer *answer, struct dblock_error *reterr)
@@ -139,6 +141,15 @@ dblock_status sqlite_hold_take(const struct sqlite_hold *hold, struct dblock_con
     dblock_status status =
         sqlite_step_begin(connection, call, hold->take_action, take->subject.name, reterr);
 
+    if (status == DBLOCK_OK && take->heeds_line &&
+        sqlite_stand_is_waited(connection, hold->strategy, &take->subject)) {
+        outcome = DBLOCK_ANSWER_BUSY;
+        status = find_holder(hold, connection, take, &finding, &outcome, holder, answer, reterr);
+        goto done;
+    }
+    if (status == DBLOCK_OK && !take->heeds_line && connection->expects_busy &&
+        sqlite_stand_was_woken(connection, hold->strategy, &take->subject))
+        connection->expects_busy = 0;
     if (status == DBLOCK_OK && !connection->expects_busy) {
         connection->is_patient = 0;
         status = attempt(hold, connection, take, &outcome, answer, reterr);
@@ -190,8 +201,12 @@ dblock_status sqlite_hold_drop(const struct sqlite_hold *hold, struct dblock_con
     const unsigned char *owner, uint64_t keep_us, struct dblock_answer *answer,
     struct dblock_error *reterr)
 {
-    return change_grant(connection, call, keep_us > 0 ? hold->extend : hold->drop,
+    dblock_status status = change_grant(connection, call, keep_us > 0 ? hold->extend : hold->drop,
         hold->drop_action, subject, owner, keep_us, keep_us > 0, answer, reterr);
+
+    if (status == DBLOCK_OK && answer->outcome == DBLOCK_ANSWER_YES)
+        sqlite_stand_wake(connection, hold->strategy, subject);
+    return status;
 }
 
 dblock_status sqlite_hold_extend(const struct sqlite_hold *hold,
@@ -279,6 +294,8 @@ dblock_status sqlite_hold_end(const struct sqlite_hold *hold, struct dblock_conn
         status = end_found(hold, connection, subject, token, &outcome, reterr);
     if (status == DBLOCK_OK)
         status = sqlite_commit(connection, reterr);
+    if (status == DBLOCK_OK && outcome == DBLOCK_ANSWER_YES)
+        sqlite_stand_wake(connection, hold->strategy, subject);
     answer->outcome = outcome;
     return sqlite_step_end(connection, status, answer);
 }

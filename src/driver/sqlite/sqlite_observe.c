@@ -5,6 +5,7 @@
 #include "sqlite_clock.h"
 #include "sqlite_grant.h"
 #include "sqlite_hold.h"
+#include "sqlite_stand.h"
 #include "sqlite_statement.h"
 #include "sqlite_steps.h"
 
@@ -48,7 +49,11 @@ static dblock_status list_rows(const struct sqlite_hold *hold, struct dblock_con
         if (status != DBLOCK_OK || !has_row)
             continue;
         sqlite_grant_fill(statement, 1, hold->strategy, connection->clock_us, &grant);
-        is_over = !is_on_page(page, grant.name) || fn(&grant, context) != 0;
+        is_over = !is_on_page(page, grant.name);
+        if (is_over)
+            continue;
+        grant.n_waiters = sqlite_stand_count(connection, hold->strategy, grant.name);
+        is_over = fn(&grant, context) != 0;
     }
     if (is_over)
         (void)sqlite3_reset(statement);

@@ -52,6 +52,13 @@ dblock_status sqlite_insert_look(struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_subject *subject,
     struct dblock_grant *grant, struct dblock_answer *answer, struct dblock_error *reterr);
 
+dblock_status sqlite_stand(struct dblock_connection *connection, const struct dblock_call *call,
+    int strategy, const struct dblock_subject *subject, uint64_t wait_us, int is_fair,
+    struct dblock_answer *answer, struct dblock_error *reterr);
+dblock_status sqlite_rest(struct dblock_connection *connection, const struct dblock_call *call,
+    const char *owner, struct dblock_answer *answer, struct dblock_error *reterr);
+void sqlite_leave(struct dblock_connection *connection);
+
 dblock_status sqlite_row_seed(struct dblock_connection *connection, const struct dblock_call *call,
     const struct dblock_subject *subject, struct dblock_answer *answer,
     struct dblock_error *reterr);
