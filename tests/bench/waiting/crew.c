@@ -34,16 +34,22 @@ static int is_stopping(const struct crew *crew)
     return atomic_load(&crew->stage->phase) == PHASE_STOP;
 }
 
+static void pass_us(uint64_t duration_us)
+{
+    struct timespec pause = { (time_t)(duration_us / 1000000),
+        (long)(duration_us % 1000000) * 1000 };
+
+    if (duration_us > 0)
+        (void)nanosleep(&pause, NULL);
+}
+
 static void hold(const struct crew *crew)
 {
-    struct timespec pause = { (time_t)(crew->plan.hold_us / 1000000),
-        (long)(crew->plan.hold_us % 1000000) * 1000 };
-
-    if (crew->plan.hold_us == HOLD_TO_THE_END)
+    if (crew->plan.hold_us != HOLD_TO_THE_END)
+        pass_us(crew->plan.hold_us);
+    else
         while (!is_stopping(crew))
             test_pass_ms(10);
-    else if (crew->plan.hold_us > 0)
-        (void)nanosleep(&pause, NULL);
 }
 
 static void work(const struct worker *worker)
@@ -77,6 +83,7 @@ static void work(const struct worker *worker)
             stage_failed(stage, complaint());
             ++n_errors;
         }
+        pass_us(crew->plan.rest_us);
         if (crew->plan.is_pairs && atomic_load(&stage->phase) == PHASE_MEASURE)
             stage_sample(stage, bench_now_ns() - before_ns);
     }

@@ -24,6 +24,7 @@ struct plan {
     int is_pairs;     /* one worker, and the samples are of its pairs, not of hand-overs */
     int has_names;    /* each worker a name of its own: nothing is checked */
     uint64_t hold_us;
+    uint64_t rest_us; /* after a release, before it asks again */
 };
 
 struct crew {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* handover.c - from before a release is called to the return of the next process's
- * acquire, with a hold of 4 ms, so that all others wait. One more process than wait:
- * who has released asks again at once.
+ * acquire, with a hold of 4 ms, so that all others wait. One more process than wait: who
+ * has released asks again 1 ms later, so that his asking neither overtakes those who wait
+ * nor takes the processor from them. Who does that is the subject of melee.c.
  *
  * "again" is the same raw loop once more: its ratio tells the noise of this run. */
 #include <stdio.h>
@@ -47,27 +48,28 @@ static int keep(struct cell *cell, int round, const struct turn *turn, const str
     return 0;
 }
 
+/* All of one size after each other, so that a contender comes near to what it is compared
+ * with. */
 static void run_round(struct settings *settings, const struct place *place, const char *url,
     struct table *table)
 {
     int n = contender_count(place);
     struct turn turn;
-    int turn_of, i, size;
+    int k;
 
-    for (turn_of = 0; turn_of < n; ++turn_of) {
-        const struct contender *contender;
+    for (k = 0; k < N_SIZES * n; ++k) {
+        int i = turn_order(table->n_rounds, k % n, n);
+        int size = turn_order(table->n_rounds, k / n, N_SIZES);
+        struct plan plan = turn_plan(settings, place, url, &place->contenders[i].mechanism);
 
-        i = turn_order(table->n_rounds, turn_of, n);
-        contender = &place->contenders[i];
-        for (size = 0; size < N_SIZES && is_compared(contender) && !table->is_broken[i]; ++size) {
-            struct plan plan = turn_plan(settings, place, url, &contender->mechanism);
-
-            plan.n = sizes[size] + 1;
-            plan.hold_us = HOLD_US;
-            if (turn_run(settings, &plan, settings->turn_seconds, &turn) != 0 ||
-                keep(&table->cells[i][size], table->n_rounds, &turn, settings->stage) != 0)
-                table->is_broken[i] = 1;
-        }
+        if (!is_compared(&place->contenders[i]) || table->is_broken[i])
+            continue;
+        plan.n = sizes[size] + 1;
+        plan.hold_us = HOLD_US;
+        plan.rest_us = REST_US;
+        if (turn_run(settings, &plan, settings->turn_seconds, &turn) != 0 ||
+            keep(&table->cells[i][size], table->n_rounds, &turn, settings->stage) != 0)
+            table->is_broken[i] = 1;
     }
     ++table->n_rounds;
 }

@@ -247,9 +247,9 @@ static int read_arguments(
 
 int main(int argc, char **argv)
 {
-    struct settings settings = { .n_rounds = 5,
+    struct settings settings = { .n_rounds = 9,
         .seconds = 10,
-        .turn_seconds = 1,
+        .turn_seconds = 0.6,
         .idle_seconds = 5,
         .n_idle = 100,
         .n_kills = 5,

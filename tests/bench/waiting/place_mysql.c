@@ -113,7 +113,8 @@ static int watch_read(void *context, struct reading *ret_reading)
 #define RAW(text, kind)                                                                            \
     { text, 0, kind, raw_mysql_open, NULL, raw_mysql_acquire, raw_mysql_release, raw_mysql_close }
 
-enum { ADVISORY, AGAIN, ROW, GATE };
+/* What is compared stands near what it is compared with, as turns are in this order. */
+enum { ADVISORY, AGAIN, OUR_ADVISORY, ROW, OUR_ROW, GATE };
 
 const struct place waiting_mysql = {
     .name = "MariaDB",
@@ -125,13 +126,13 @@ const struct place waiting_mysql = {
             .melee_against = -1 },
         [AGAIN] = { .mechanism = RAW("raw GET_LOCK again", RAW_ADVISORY), .against = ADVISORY,
             .melee_against = ADVISORY },
+        [OUR_ADVISORY] = { .mechanism = THROUGH_LIBRARY("advisory", DBLOCK_ADVISORY),
+            .against = ADVISORY, .melee_against = ADVISORY, .goal = 1.15 },
         [ROW] = { .mechanism = RAW("raw row", RAW_ROW), .against = -1, .melee_against = -1 },
+        [OUR_ROW] = { .mechanism = THROUGH_LIBRARY("row", DBLOCK_ROW), .against = ROW,
+            .melee_against = ROW, .goal = 1.15 },
         [GATE] = { .mechanism = RAW("raw held gate", RAW_GATE), .against = -1,
             .melee_against = -1, .is_lasting = 1 },
-        { .mechanism = THROUGH_LIBRARY("advisory", DBLOCK_ADVISORY), .against = ADVISORY,
-            .melee_against = ADVISORY, .goal = 1.15 },
-        { .mechanism = THROUGH_LIBRARY("row", DBLOCK_ROW), .against = ROW,
-            .melee_against = ROW, .goal = 1.15 },
         { .mechanism = THROUGH_LIBRARY("lease", DBLOCK_LEASE), .against = GATE,
             .melee_against = GATE, .goal = 1.5, .is_lasting = 1 },
         { .mechanism = THROUGH_LIBRARY("insert", DBLOCK_INSERT), .against = GATE,

@@ -130,7 +130,8 @@ static int watch_read(void *context, struct reading *ret_reading)
 #define RAW(text, kind)                                                                            \
     { text, 0, kind, raw_pgsql_open, NULL, raw_pgsql_acquire, raw_pgsql_release, raw_pgsql_close }
 
-enum { ADVISORY, AGAIN, ROW, GATE };
+/* What is compared stands near what it is compared with, as turns are in this order. */
+enum { ADVISORY, AGAIN, OUR_ADVISORY, ROW, OUR_ROW, GATE };
 
 const struct place waiting_pgsql = {
     .name = "PostgreSQL",
@@ -142,14 +143,14 @@ const struct place waiting_pgsql = {
             .melee_against = -1 },
         [AGAIN] = { .mechanism = RAW("raw advisory again", RAW_ADVISORY), .against = ADVISORY,
             .melee_against = ADVISORY },
+        [OUR_ADVISORY] = { .mechanism = THROUGH_LIBRARY("advisory", DBLOCK_ADVISORY),
+            .against = ADVISORY, .melee_against = ADVISORY, .goal = 1.15 },
         [ROW] = { .mechanism = RAW("raw row", RAW_ROW), .against = -1, .melee_against = -1 },
+        [OUR_ROW] = { .mechanism = THROUGH_LIBRARY("row", DBLOCK_ROW), .against = ROW,
+            .melee_against = ROW, .goal = 1.15 },
         [GATE] = { .mechanism = { "raw gate", 0, RAW_GATE, raw_pgsql_open, NULL,
                        raw_pgsql_gate_acquire, raw_pgsql_gate_release, raw_pgsql_close },
             .against = -1, .melee_against = -1, .is_melee_only = 1, .is_lasting = 1 },
-        { .mechanism = THROUGH_LIBRARY("advisory", DBLOCK_ADVISORY), .against = ADVISORY,
-            .melee_against = ADVISORY, .goal = 1.15 },
-        { .mechanism = THROUGH_LIBRARY("row", DBLOCK_ROW), .against = ROW,
-            .melee_against = ROW, .goal = 1.15 },
         { .mechanism = THROUGH_LIBRARY("lease", DBLOCK_LEASE), .against = ADVISORY,
             .melee_against = GATE, .goal = 2.2, .goal_durable = 5, .goal_growth = 1.5,
             .goal_cpu_growth = 1.6, .is_lasting = 1 },

@@ -89,7 +89,8 @@ static void watch_close(void *watch)
     { text, 0, kind, raw_sqlite_open, NULL, raw_sqlite_acquire, raw_sqlite_release,                \
         raw_sqlite_close }
 
-enum { FLOCK, AGAIN, GATE };
+/* What is compared stands near what it is compared with, as turns are in this order. */
+enum { FLOCK, AGAIN, OUR_ADVISORY, OUR_ROW, GATE };
 
 const struct place waiting_sqlite = {
     .name = "SQLite",
@@ -98,12 +99,12 @@ const struct place waiting_sqlite = {
         [FLOCK] = { .mechanism = RAW("flock", RAW_FLOCK), .against = -1, .melee_against = -1 },
         [AGAIN] = { .mechanism = RAW("flock again", RAW_FLOCK), .against = FLOCK,
             .melee_against = FLOCK },
+        [OUR_ADVISORY] = { .mechanism = THROUGH_LIBRARY("advisory", DBLOCK_ADVISORY),
+            .against = FLOCK, .melee_against = FLOCK, .goal_us = 60 },
+        [OUR_ROW] = { .mechanism = THROUGH_LIBRARY("row", DBLOCK_ROW), .against = FLOCK,
+            .melee_against = FLOCK, .goal_us = 60 },
         [GATE] = { .mechanism = RAW("raw flock + row", RAW_GATE), .against = -1,
             .melee_against = -1, .is_lasting = 1 },
-        { .mechanism = THROUGH_LIBRARY("advisory", DBLOCK_ADVISORY), .against = FLOCK,
-            .melee_against = FLOCK, .goal_us = 60 },
-        { .mechanism = THROUGH_LIBRARY("row", DBLOCK_ROW), .against = FLOCK,
-            .melee_against = FLOCK, .goal_us = 60 },
         { .mechanism = THROUGH_LIBRARY("lease", DBLOCK_LEASE), .against = GATE,
             .melee_against = GATE, .goal_us = 100, .is_lasting = 1 },
         { .mechanism = THROUGH_LIBRARY("insert", DBLOCK_INSERT), .against = GATE,

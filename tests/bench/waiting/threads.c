@@ -31,6 +31,7 @@ static int run_round(struct settings *settings, const struct place *place, const
         plan.n = N_THREADS;
         plan.is_threads = 1;
         plan.hold_us = HOLD_US;
+        plan.rest_us = REST_US;
         if (turn_run(settings, &plan, settings->turn_seconds, &turn) != 0)
             return -1;
         rows->contender = contender;

@@ -11,7 +11,7 @@
 #include "crew.h"
 #include "place.h"
 
-enum { N_ROUNDS_MAX = 100, HOLD_US = 4000 };
+enum { N_ROUNDS_MAX = 100, HOLD_US = 4000, REST_US = 1000 };
 
 struct settings {
     int n_rounds;
