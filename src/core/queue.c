@@ -19,6 +19,7 @@
 #include "core/event.h"
 #include "core/lock.h"
 #include "core/perform.h"
+#include "core/place.h"
 #include "core/session.h"
 
 enum { N_HANDED = 64, HANDED_US = 50000 };
@@ -242,7 +243,8 @@ static int is_session_fit(const dblock_lock *from, const struct dblk_attempt *to
 {
     const struct dblk_session *session = from->session;
 
-    return session != NULL && session->state == DBLK_SESSION_ALIVE && to->wish->is_heartbeat &&
+    /* where nobody can be woken, others get their turn by luck alone: they are not to need more */
+    return dblk_place_is_possible(from->client) && session != NULL && session->state == DBLK_SESSION_ALIVE && to->wish->is_heartbeat &&
         session->ttl_us == to->wish->ttl_us && from->min_hold_us == 0 &&
         from->n_extending == 0 && atomic_load(&from->deadline_us) == &session->deadline_us &&
         dblk_hold_steps(from->client, from->strategy->id)->draw != NULL;
