@@ -328,6 +328,34 @@ int pgsql_draw(struct pgsql_fixture *fixture, struct dblock_connection *connecti
     return STEP(fixture, advisory.draw, &subject);
 }
 
+int pgsql_stand(struct pgsql_fixture *fixture, struct dblock_connection *connection, int strategy,
+    const char *name, uint64_t wait_us, int is_fair)
+{
+    struct dblock_subject subject = pgsql_subject(name);
+
+    return STEP(fixture, line.stand, strategy, &subject, wait_us, is_fair);
+}
+
+int pgsql_rest(
+    struct pgsql_fixture *fixture, struct dblock_connection *connection, uint64_t within_us)
+{
+    const struct dblock_call call = { dblock_clock_us() + within_us, fixture->call.cancel_fd };
+
+    clear(fixture);
+    return outcome(fixture,
+        fixture->driver->line.rest(
+            connection, &call, "", &fixture->answer, &fixture->error));
+}
+
+int pgsql_take_heeding(struct pgsql_fixture *fixture, struct dblock_connection *connection,
+    int strategy, const char *name, const char *owner, uint64_t ttl_us)
+{
+    struct dblock_take take = pgsql_take_of(name, owner, NULL, ttl_us);
+
+    take.heeds_line = 1;
+    return pgsql_take_as(fixture, connection, strategy, &take);
+}
+
 int pgsql_seed(
     struct pgsql_fixture *fixture, struct dblock_connection *connection, const char *name)
 {

@@ -81,6 +81,14 @@ int pgsql_prove(struct pgsql_fixture *fixture, struct dblock_connection *connect
     const char *name);
 int pgsql_draw(struct pgsql_fixture *fixture, struct dblock_connection *connection, int strategy,
     const char *name);
+/* In the line of lease or insert; a rest ends after `within_us`. */
+int pgsql_stand(struct pgsql_fixture *fixture, struct dblock_connection *connection, int strategy,
+    const char *name, uint64_t wait_us, int is_fair);
+int pgsql_rest(
+    struct pgsql_fixture *fixture, struct dblock_connection *connection, uint64_t within_us);
+/* A take that heeds the line, timed. */
+int pgsql_take_heeding(struct pgsql_fixture *fixture, struct dblock_connection *connection,
+    int strategy, const char *name, const char *owner, uint64_t ttl_us);
 int pgsql_seed(
     struct pgsql_fixture *fixture, struct dblock_connection *connection, const char *name);
 int pgsql_purge(struct pgsql_fixture *fixture, struct dblock_connection *connection);
