@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* crowd_test.c - processes that stand in line for a lease or insert: who asks for it is
  * served in order of arrival, also when some of them are killed, one is stopped, or the
- * server is restarted under them. CROWD_WAITERS asks for more than 16. Time limit: 300 s */
+ * server is restarted under them. CROWD_WAITERS asks for more than 16. Time limit: 300 s
+ *
+ * All that opens the database is a process of its own: a file of SQLite that was open
+ * before a fork cannot be used after it. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,8 +48,8 @@ struct run {
     int strategy;
     char title[96];
     char name[64];
-    dblock_client *client;
-    dblock_lock *lock;
+    struct test_process holder; /* does what it is asked for over the pipe */
+    int asks[2];
     int number; /* in a child: its own */
     uint32_t flags;
     struct test_process processes[N_WAITERS_MAX];
@@ -90,20 +93,13 @@ static int end(void **state)
 
     for (i = 0; i < run->n_processes; ++i)
         process_kill(&run->processes[i]);
-    dblock_lock_free(run->lock);
-    dblock_close(run->client);
-    run->lock = NULL;
-    run->client = NULL;
+    process_kill(&run->holder);
+    if (run->asks[1] > 0) {
+        (void)close(run->asks[0]);
+        (void)close(run->asks[1]);
+    }
+    run->asks[1] = 0;
     return 0;
-}
-
-static void expect(struct run *run, dblock_status expected, dblock_status actual)
-{
-    if (actual == expected)
-        return;
-    print_error("%s: %s instead of %s: %s\n", run->title, dblock_status_name(actual),
-        dblock_status_name(expected), actual < 0 ? run->error.message : "");
-    fail();
 }
 
 static void skip_without(const struct run *run)
@@ -142,34 +138,82 @@ static int wait_in_child(void *context, int ready_fd)
     return status == DBLOCK_OK ? 0 : 1;
 }
 
-static void take(struct run *run)
+/* -------------------------------------------------------------- the holder */
+
+enum { ASK_WAITERS = 'n', ASK_CONFIRM = 'c', ASK_RELEASE = 'r', UNKNOWN = 255 };
+
+static unsigned char count_waiters(const struct run *run, dblock_client *client)
 {
+    struct dblock_grant grant = DBLOCK_GRANT_INIT;
+    struct dblock_error error;
+
+    if (dblock_inspect(client, run->name, run->strategy, &grant, &error) != DBLOCK_OK ||
+        grant.n_waiters >= UNKNOWN)
+        return UNKNOWN;
+    return (unsigned char)grant.n_waiters;
+}
+
+/* Answers 1 for yes. */
+static int hold_in_child(void *context, int ready_fd)
+{
+    struct run *run = context;
     struct dblock_options options = DBLOCK_OPTIONS_INIT;
+    dblock_client *client = NULL;
+    dblock_lock *lock = NULL;
+    char ask = 0;
+    dblock_status status = open_at(run, &client, &run->error);
 
     options.strategy = run->strategy;
     options.ttl_ms = 60000;
-    expect(run, DBLOCK_OK, open_at(run, &run->client, &run->error));
-    expect(
-        run, DBLOCK_OK, dblock_acquire(run->client, run->name, &options, &run->lock, &run->error));
+    if (status == DBLOCK_OK)
+        status = dblock_acquire(client, run->name, &options, &lock, &run->error);
+    process_ready(ready_fd, status == DBLOCK_OK);
+    while (status == DBLOCK_OK && ask != ASK_RELEASE && read(run->asks[0], &ask, 1) == 1)
+        switch (ask) {
+        case ASK_WAITERS:
+            process_ready(ready_fd, count_waiters(run, client));
+            break;
+        case ASK_CONFIRM:
+            process_ready(ready_fd, dblock_confirm(lock, &run->error) == DBLOCK_OK);
+            break;
+        default:
+            process_ready(ready_fd, dblock_release(lock, &run->error) == DBLOCK_OK);
+        }
+    dblock_lock_free(lock);
+    dblock_close(client);
+    return 0;
+}
+
+static int ask_holder(struct run *run, char ask)
+{
+    assert_int_equal(1, write(run->asks[1], &ask, 1));
+    return process_await(&run->holder, 20000);
+}
+
+static void take(struct run *run)
+{
+    assert_int_equal(0, pipe(run->asks));
+    assert_int_equal(0, process_start(&run->holder, hold_in_child, run));
+    assert_int_equal(1, process_await(&run->holder, 20000));
 }
 
 static void release(struct run *run)
 {
-    expect(run, DBLOCK_OK, dblock_release(run->lock, &run->error));
+    assert_int_equal(1, ask_holder(run, ASK_RELEASE));
 }
+
+/* ------------------------------------------------------------- the waiters */
 
 static int is_line_long(void *context)
 {
     struct run *run = context;
-    struct dblock_grant grant = DBLOCK_GRANT_INIT;
+    int n_waiters = ask_holder(run, ASK_WAITERS);
 
-    expect(run, DBLOCK_OK,
-        dblock_inspect(run->client, run->name, run->strategy, &grant, &run->error));
-    if (grant.n_waiters == UINT32_MAX) {
-        test_pass_ms(200); /* it cannot tell: this is long enough to arrive */
+    if (n_waiters == UNKNOWN) {
+        test_pass_ms(300); /* it cannot tell: this is long enough to arrive */
         return 1;
     }
-    return grant.n_waiters >= (uint32_t)run->n_processes;
+    return n_waiters >= run->n_processes;
 }
 
 static void start_waiters(struct run *run, int n)
@@ -207,7 +251,7 @@ static void expect_order(struct run *run, int n, uint64_t within_ms)
 static int find_n_waiters(void)
 {
     const char *text = getenv("CROWD_WAITERS");
-    int n = text != NULL ? atoi(text) : 16;
+    int n = text != NULL ? (int)strtol(text, NULL, 10) : 16;
 
     return n > 3 && n <= N_WAITERS_MAX ? n : 16;
 }
@@ -305,27 +349,35 @@ static void restarted_server__is_waited_through(void **state)
     take(run);
     start_waiters(run, n);
     ask_services(run, "restart");
-    expect(run, DBLOCK_OK, dblock_confirm(run->lock, &run->error));
+    assert_int_equal(1, ask_holder(run, ASK_CONFIRM));
     assert_int_equal(0, atomic_load(&served->n));
     release(run);
     assert_true(test_until(are_served, &n, 15000));
 }
 
+static int install_in_child(void *context, int ready_fd)
+{
+    const struct run *run = context;
+    struct dblock_error error = { 0 };
+    dblock_client *client = NULL;
+    dblock_status status = open_at(run, &client, &error);
+
+    (void)ready_fd;
+    if (status == DBLOCK_OK)
+        status = dblock_schema_install(client, &error);
+    dblock_close(client);
+    if (status != DBLOCK_OK)
+        (void)fprintf(stderr, "%s: %s\n", run->target->database->name, error.message);
+    return status == DBLOCK_OK ? 0 : 1;
+}
+
 static void prepare(struct target *target)
 {
     struct run run = { .target = target };
-    dblock_client *client = NULL;
-    dblock_status status;
 
     target->why_not = target->database->start();
-    if (target->why_not != NULL)
-        return;
-    status = open_at(&run, &client, &run.error);
-    if (status == DBLOCK_OK)
-        status = dblock_schema_install(client, &run.error);
-    dblock_close(client);
-    if (status != DBLOCK_OK)
-        (void)fprintf(stderr, "%s: %s\n", target->database->name, run.error.message);
+    if (target->why_not == NULL && process_start(&run.processes[0], install_in_child, &run) == 0)
+        (void)process_wait(&run.processes[0], 60000);
 }
 
 static struct run runs[32];
