@@ -28,6 +28,22 @@ static size_t measure_character(const unsigned char *text)
     return length;
 }
 
+/* Most names are, and this is on the way of every acquire. */
+static int is_ascii(const unsigned char *text, size_t length)
+{
+    const uint64_t high = UINT64_C(0x8080808080808080);
+    uint64_t seen = 0;
+    uint64_t word;
+
+    for (; length >= sizeof word; length -= sizeof word, text += sizeof word) {
+        memcpy(&word, text, sizeof word);
+        seen |= word;
+    }
+    for (; length > 0; --length, ++text)
+        seen |= *text;
+    return (seen & high) == 0;
+}
+
 enum dblk_text_fault dblk_text_check(const char *text, size_t max)
 {
     const unsigned char *next = (const unsigned char *)text;
@@ -35,6 +51,10 @@ enum dblk_text_fault dblk_text_check(const char *text, size_t max)
 
     if (*next == 0)
         return DBLK_TEXT_EMPTY;
+    length = strlen(text);
+    if (length <= max && is_ascii(next, length))
+        return DBLK_TEXT_GOOD;
+    length = 0;
     while (next[length] != 0) {
         size_t step = next[length] < 0x80 ? 1 : measure_character(next + length);
 

@@ -7,15 +7,25 @@
 #include "core/environment.h"
 #include "core/lock.h"
 
-/* FNV-1a, 64 bits: of short texts that nobody outside chooses to collide for gain (what collides
- * is looked at one after the other). */
+/* As FNV, but eight bytes at a time: of short texts that nobody outside chooses to collide for gain
+ * (what collides is looked at one after the other). Never stored: the order of bytes in a word
+ * does not matter. */
 uint64_t dblk_name_hash(int strategy, const struct dblock_subject *subject)
 {
+    const uint64_t prime = UINT64_C(0x9E3779B97F4A7C15);
     uint64_t hash = UINT64_C(0xcbf29ce484222325) + (uint64_t)strategy;
-    size_t i;
+    const char *text = subject->name;
+    size_t left = subject->name_size;
+    uint64_t word;
 
-    for (i = 0; i < subject->name_size; ++i)
-        hash = (hash ^ (unsigned char)subject->name[i]) * UINT64_C(0x100000001b3);
+    for (; left >= sizeof word; left -= sizeof word, text += sizeof word) {
+        memcpy(&word, text, sizeof word);
+        hash = (hash ^ word) * prime;
+        hash ^= hash >> 29;
+    }
+    for (word = left; left > 0; --left, ++text)
+        word = word << 8 | (unsigned char)*text;
+    hash = (hash ^ word) * prime;
     return hash ^ hash >> 32;
 }
 
