@@ -13,6 +13,8 @@
 #include <errno.h>
 
 #define LOOK_EVERY_US 1000000
+#define LOOK_LATER_US 100000 /* for each who stands before */
+#define LOOK_LAST_US 10000000
 
 /* From the one before backwards to the last that was served: whoever of them is alive goes first.
  * The last one too: it keeps its byte until it has rung for us, so that this thread is not woken
@@ -95,7 +97,6 @@ static int pass_by(struct sqlite_chain *chain)
     return chain->lock != 0 ? sqlite_side_lock(chain->side, chain->lock) : 0;
 }
 
-/* Once a second. */
 static int look_round(struct sqlite_chain *chain)
 {
     if (!sqlite_side_is_in_place(chain->side))
@@ -103,6 +104,18 @@ static int look_round(struct sqlite_chain *chain)
     if (chain->place.line == NULL)
         return EAGAIN;
     return sqlite_line_is_lost(&chain->place) ? ESRCH : pass_by(chain);
+}
+
+/* The next in line looks whether the first does anything; those far behind have time for that. */
+static uint64_t find_look(const struct sqlite_chain *chain)
+{
+    const struct place *place = &chain->place;
+    uint64_t head = place->line != NULL ? atomic_load(&place->line->head) : 0;
+    uint64_t n_before = place->line != NULL && head < place->ticket ? place->ticket - head - 1 : 0;
+
+    if (n_before > (LOOK_LAST_US - LOOK_EVERY_US) / LOOK_LATER_US)
+        return LOOK_LAST_US;
+    return LOOK_EVERY_US + n_before * LOOK_LATER_US;
 }
 
 static int wait_in_line(struct sqlite_chain *chain, uint64_t until_us, int cancel_fd)
@@ -128,7 +141,7 @@ static int wait_in_line(struct sqlite_chain *chain, uint64_t until_us, int cance
         }
         if (number != EAGAIN)
             break;
-        number = sqlite_nap(&nap, &chain->helper, bell, heard);
+        number = sqlite_nap(&nap, &chain->helper, bell, heard, find_look(chain));
         if (number == 0 && nap.is_long && !is_blocking) {
             chain->walked = chain->place;
             number = sqlite_helper_block(&chain->helper, walk, chain, bell);

@@ -8,7 +8,6 @@
 #include <errno.h>
 
 #define SHORT_US 2000
-#define LOOK_EVERY_US 1000000
 
 struct sqlite_nap sqlite_nap_begin(uint64_t until_us, int cancel_fd)
 {
@@ -20,11 +19,11 @@ int sqlite_nap_is_cancelled(const struct sqlite_nap *nap, const struct sqlite_he
     return nap->is_long && nap->cancel_fd >= 0 && sqlite_helper_is_cancelled(helper);
 }
 
-int sqlite_nap(
-    struct sqlite_nap *nap, struct sqlite_helper **helper, struct sqlite_bell bell, uint32_t heard)
+int sqlite_nap(struct sqlite_nap *nap, struct sqlite_helper **helper, struct sqlite_bell bell,
+    uint32_t heard, uint64_t longest_us)
 {
     uint64_t now_us = dblock_clock_us();
-    uint64_t sleep_us = LOOK_EVERY_US;
+    uint64_t sleep_us = longest_us;
 
     if (!nap->is_long && now_us - nap->begun_us >= SHORT_US) {
         int number = nap->cancel_fd >= 0 ? sqlite_helper_watch(helper, nap->cancel_fd, bell) : 0;

@@ -14,10 +14,10 @@ struct sqlite_nap {
 };
 
 struct sqlite_nap sqlite_nap_begin(uint64_t until_us, int cancel_fd);
-/* Sleeps until the bell has another count than `heard`, or for up to a second; not when it becomes
+/* Sleeps until the bell has another count than `heard`, or for up to `longest_us`; not when it becomes
  * a long one just now. 0: look round and go on; EAGAIN: the time is over; ECANCELED; or another errno. */
-int sqlite_nap(
-    struct sqlite_nap *nap, struct sqlite_helper **helper, struct sqlite_bell bell, uint32_t heard);
+int sqlite_nap(struct sqlite_nap *nap, struct sqlite_helper **helper, struct sqlite_bell bell,
+    uint32_t heard, uint64_t longest_us);
 /* To be asked first: the cancel changes the bell too. */
 int sqlite_nap_is_cancelled(const struct sqlite_nap *nap, const struct sqlite_helper *helper);
 void sqlite_nap_end(struct sqlite_nap *nap, struct sqlite_helper *helper);

@@ -124,7 +124,7 @@ static int sleep_until_woken(struct dblock_connection *connection, const struct 
     int number = 0;
 
     while (number == 0 && atomic_load(bell.word) == connection->heard)
-        number = sqlite_nap(&nap, &connection->chain.helper, bell, connection->heard);
+        number = sqlite_nap(&nap, &connection->chain.helper, bell, connection->heard, UINT64_MAX);
     if (sqlite_nap_is_cancelled(&nap, connection->chain.helper))
         number = ECANCELED;
     if (number == 0)
