@@ -12,8 +12,9 @@ extern "C" {
 /* The driver for dblock_open(). URLs: sqlite:PATH (sqlite:/var/lib/app/lock.db,
  * or relative: sqlite:lock.db). The file is made by dblock_schema_install(); row
  * and advisory locks, and the lines of those who wait for any, live in PATH-dblock
- * beside it; neither may be deleted or replaced while in use. Network file systems are refused. A program that carries its own
- * copy of SQLite gives dblock a file of its own. Static; any thread. */
+ * beside it; neither may be deleted or replaced while in use. Network file systems
+ * are refused. A program that carries its own copy of SQLite gives dblock a file of
+ * its own. Static; any thread. */
 DBLOCK_API const dblock_driver *dblock_sqlite_driver(void);
 
 #ifdef __cplusplus
