@@ -35,6 +35,7 @@ static const struct dblock_driver driver = {
             .drop = sqlite_lease_drop,
             .extend = sqlite_lease_extend,
             .look = sqlite_lease_look,
+            .draw = sqlite_lease_draw,
         },
     .insert =
         {
@@ -42,6 +43,7 @@ static const struct dblock_driver driver = {
             .drop = sqlite_insert_drop,
             .extend = sqlite_insert_extend,
             .look = sqlite_insert_look,
+            .draw = sqlite_insert_draw,
         },
     .line =
         {

@@ -218,6 +218,18 @@ dblock_status sqlite_hold_extend(const struct sqlite_hold *hold,
         1, answer, reterr);
 }
 
+dblock_status sqlite_hold_draw(const struct sqlite_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    const unsigned char *owner, struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    dblock_status status = change_grant(
+        connection, call, hold->draw, hold->draw_action, subject, owner, 0, 0, answer, reterr);
+
+    if (status == DBLOCK_OK && answer->outcome == DBLOCK_ANSWER_YES)
+        answer->token = connection->notes[0];
+    return status;
+}
+
 dblock_status sqlite_hold_look(const struct sqlite_hold *hold, struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_subject *subject,
     struct dblock_grant *grant, struct dblock_answer *answer, struct dblock_error *reterr)

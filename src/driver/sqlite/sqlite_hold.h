@@ -8,8 +8,9 @@
 
 struct sqlite_hold {
     int strategy;
-    int take, drop, extend, look, list, end; /* STATEMENT_* */
-    const char *take_action, *drop_action, *extend_action, *look_action, *end_action;
+    int take, drop, extend, look, draw, list, end; /* STATEMENT_* */
+    const char *take_action, *drop_action, *extend_action, *look_action, *draw_action,
+        *end_action;
 };
 
 extern const struct sqlite_hold sqlite_lease_hold;
@@ -29,6 +30,9 @@ dblock_status sqlite_hold_extend(const struct sqlite_hold *hold,
 dblock_status sqlite_hold_look(const struct sqlite_hold *hold, struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_subject *subject,
     struct dblock_grant *grant, struct dblock_answer *answer, struct dblock_error *reterr);
+dblock_status sqlite_hold_draw(const struct sqlite_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    const unsigned char *owner, struct dblock_answer *answer, struct dblock_error *reterr);
 dblock_status sqlite_hold_end(const struct sqlite_hold *hold, struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_subject *subject, int64_t token,
     struct dblock_answer *answer, struct dblock_error *reterr);

@@ -10,12 +10,14 @@ const struct sqlite_hold sqlite_insert_hold = {
     .drop = STATEMENT_INSERT_DROP,
     .extend = STATEMENT_INSERT_EXTEND,
     .look = STATEMENT_INSERT_LOOK,
+    .draw = STATEMENT_INSERT_DRAW,
     .list = STATEMENT_INSERT_LIST,
     .end = STATEMENT_INSERT_END,
     .take_action = "take insert",
     .drop_action = "release insert",
     .extend_action = "extend insert",
     .look_action = "look at insert",
+    .draw_action = "draw a token for insert",
     .end_action = "break insert",
 };
 
@@ -49,4 +51,11 @@ dblock_status sqlite_insert_look(struct dblock_connection *connection,
     struct dblock_grant *grant, struct dblock_answer *answer, struct dblock_error *reterr)
 {
     return sqlite_hold_look(&sqlite_insert_hold, connection, call, subject, grant, answer, reterr);
+}
+
+dblock_status sqlite_insert_draw(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    const unsigned char *owner, struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    return sqlite_hold_draw(&sqlite_insert_hold, connection, call, subject, owner, answer, reterr);
 }

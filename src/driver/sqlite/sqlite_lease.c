@@ -10,12 +10,14 @@ const struct sqlite_hold sqlite_lease_hold = {
     .drop = STATEMENT_LEASE_DROP,
     .extend = STATEMENT_LEASE_EXTEND,
     .look = STATEMENT_LEASE_LOOK,
+    .draw = STATEMENT_LEASE_DRAW,
     .list = STATEMENT_LEASE_LIST,
     .end = STATEMENT_LEASE_END,
     .take_action = "take lease",
     .drop_action = "release lease",
     .extend_action = "extend lease",
     .look_action = "look at lease",
+    .draw_action = "draw a token for lease",
     .end_action = "break lease",
 };
 
@@ -49,4 +51,11 @@ dblock_status sqlite_lease_look(struct dblock_connection *connection,
     struct dblock_grant *grant, struct dblock_answer *answer, struct dblock_error *reterr)
 {
     return sqlite_hold_look(&sqlite_lease_hold, connection, call, subject, grant, answer, reterr);
+}
+
+dblock_status sqlite_lease_draw(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    const unsigned char *owner, struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    return sqlite_hold_draw(&sqlite_lease_hold, connection, call, subject, owner, answer, reterr);
 }

@@ -33,6 +33,9 @@ dblock_status sqlite_lease_extend(struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_subject *subject,
     const unsigned char *owner, uint64_t ttl_us, struct dblock_answer *answer,
     struct dblock_error *reterr);
+dblock_status sqlite_lease_draw(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    const unsigned char *owner, struct dblock_answer *answer, struct dblock_error *reterr);
 dblock_status sqlite_lease_look(struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_subject *subject,
     struct dblock_grant *grant, struct dblock_answer *answer, struct dblock_error *reterr);
@@ -48,6 +51,9 @@ dblock_status sqlite_insert_extend(struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_subject *subject,
     const unsigned char *owner, uint64_t ttl_us, struct dblock_answer *answer,
     struct dblock_error *reterr);
+dblock_status sqlite_insert_draw(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    const unsigned char *owner, struct dblock_answer *answer, struct dblock_error *reterr);
 dblock_status sqlite_insert_look(struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_subject *subject,
     struct dblock_grant *grant, struct dblock_answer *answer, struct dblock_error *reterr);

@@ -66,6 +66,19 @@ WHERE l.name = ?1 AND l.owner = ?2
         ELSE (SELECT s.expires_at > dblock_now_us()
               FROM dblock_session AS s WHERE s.id = l.session) END;
 
+-- name: insert_draw
+-- in: ?1 name (blob), ?2 owner (blob)
+-- out: dblock_note 0 the token; changed rows: 1 drawn, 0 the grant is not in force
+-- For a grant that went from thread to thread within its client: it must not have the
+-- token of the one before. Under the write lock, so above all that were committed; asked
+-- for twice it skips a number.
+UPDATE dblock_insert AS l
+SET token = dblock_note(0, max(l.token + 1, dblock_now_us()))
+WHERE l.name = ?1 AND l.owner = ?2
+    AND CASE WHEN l.session IS NULL THEN l.expires_at > dblock_now_us()
+        ELSE (SELECT s.expires_at > dblock_now_us()
+              FROM dblock_session AS s WHERE s.id = l.session) END;
+
 -- name: insert_look
 -- in: ?1 name (blob)
 -- out: one row or none: dblock_now_us(), then a grant: name, session, owner, token,
