@@ -98,10 +98,11 @@ static dblock_status wait_for(struct dblock_connection *connection,
         uint64_t slice_us = until_us - now_us;
         struct dblock_call slice_call = *call;
 
-        if (slice_us > connection->slice_us)
-            slice_us = connection->slice_us;
-        if (slice_call.deadline_us > now_us + slice_us + connection->target->io_timeout_us)
-            slice_call.deadline_us = now_us + slice_us + connection->target->io_timeout_us;
+        /* one statement may wait twice: for its turn behind the lock, then for the holder */
+        if (slice_us > connection->slice_us / 2)
+            slice_us = connection->slice_us / 2;
+        if (slice_call.deadline_us > now_us + 2 * slice_us + connection->target->io_timeout_us)
+            slice_call.deadline_us = now_us + 2 * slice_us + connection->target->io_timeout_us;
         status = attempt(
             connection, &slice_call, subject, slice_us, &is_cancelled, answer, reterr);
         now_us = dblock_clock_us();
