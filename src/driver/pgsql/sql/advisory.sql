@@ -41,16 +41,25 @@ FROM (SELECT coalesce($2::bigint, ('x' || pg_catalog.encode(
 -- in: nothing (advisory_arm)
 -- out: nothing; advisory_waited follows and tells
 -- Stands in the server's queue for one slice; why, and why its end is caught, is said
--- at row_wait. The lock belongs to the session and outlives this transaction; a caught
--- end undoes the block, so it is held exactly if is_granted says so.
+-- at row_wait. The lock belongs to the session and outlives this transaction, and also a
+-- cancel request that comes right after it was got: then it is given back, as all that a
+-- session has that waits. So it is held exactly if is_granted says so.
 DO $dblock$
 BEGIN
     IF NOT pg_catalog.pg_is_in_recovery() THEN
         PERFORM pg_catalog.pg_advisory_lock(pg_catalog.current_setting('dblock.id')::bigint);
         PERFORM pg_catalog.set_config('dblock.is_granted', 'yes', true);
     END IF;
-EXCEPTION WHEN lock_not_available OR query_canceled THEN
-    NULL;
+EXCEPTION
+    WHEN lock_not_available THEN
+        NULL;
+    WHEN query_canceled THEN
+        BEGIN
+            PERFORM pg_catalog.pg_sleep(0.01);
+        EXCEPTION WHEN query_canceled THEN
+            NULL;
+        END;
+        PERFORM pg_catalog.pg_advisory_unlock_all();
 END
 $dblock$;
 

@@ -43,7 +43,9 @@ SELECT pg_catalog.set_config('dblock.name', pg_catalog.encode($1, 'hex'), true),
 -- out: nothing; row_take follows and tells
 -- Stands in the server's queue for one slice. Its end by lock_timeout, or by the cancel
 -- request of a caller that gives up, is caught here: uncaught, each would be a line in
--- the server's log. A caught one undoes the block, and with it any lock it got.
+-- the server's log. A caught one undoes the block, and with it any lock it got. The server
+-- signals a cancel request twice, to the process and to its group, and on a busy machine the
+-- second comes late: that is what the nap is for.
 -- The slice is short and ends with its transaction, because a statement that waits holds
 -- a snapshot, and CREATE INDEX CONCURRENTLY waits for those while it may hold up the
 -- holder. Shorter also than deadlock_timeout, so log_lock_waits stays silent.
@@ -52,8 +54,15 @@ BEGIN
     PERFORM 1 FROM dblock_schema.dblock_row AS r
     WHERE r.name = pg_catalog.decode(pg_catalog.current_setting('dblock.name'), 'hex')
     FOR UPDATE;
-EXCEPTION WHEN lock_not_available OR query_canceled THEN
-    NULL;
+EXCEPTION
+    WHEN lock_not_available THEN
+        NULL;
+    WHEN query_canceled THEN
+        BEGIN
+            PERFORM pg_catalog.pg_sleep(0.01);
+        EXCEPTION WHEN query_canceled THEN
+            NULL;
+        END;
 END
 $dblock$;
 
