@@ -125,7 +125,8 @@ CREATE TABLE IF NOT EXISTS dblock_token (
 --               before; 2 the time is over. With 2 and 3 it has left the line.
 --   ticket, seen, n_free   NULL at first; what an outcome of 0 hands on
 -- Its waits end by lock_timeout or a cancel request, both caught, so that they are no
--- line in the server's log.
+-- line in the server's log. It waits and reads the tables by turns, each in a transaction
+-- of its own: whoever changes a table is not kept waiting for a slice.
 CREATE OR REPLACE PROCEDURE dblock_stand(tables text, strategy integer, lock_name bytea,
     high integer, low integer, is_fair boolean, slice_ms integer, n_slices integer,
     wait_ms bigint, INOUT outcome integer, INOUT ticket integer, INOUT seen text,
@@ -138,9 +139,9 @@ DECLARE
     ages bigint[]; -- of the tickets before mine, by how much they are older
     must_count boolean := is_fair;
     must_yield boolean := false;
-    has_looked boolean := false;
+    is_late boolean := false; -- a slice is over
     left_ms double precision;
-    free_token bigint; -- not NULL: the name was free just now
+    free_token bigint; -- not NULL: the name is free
     now_seen text;
 BEGIN
     outcome := 0;
@@ -151,93 +152,101 @@ BEGIN
         COMMIT;
     END IF;
     LOOP
-        IF must_count THEN
-            SELECT array_agg(t.age ORDER BY t.age) INTO ages
-            FROM (
-                SELECT (dblock_stand.ticket - (l.objid::bigint & 268435455)) & 268435455 AS age
-                FROM pg_locks AS l
-                WHERE l.locktype = 'advisory' AND l.objsubid = 2 AND l.granted
-                    AND l.mode = 'ExclusiveLock'
-                    AND l.classid::bigint = (~dblock_stand.high)::bigint & 4294967295
-                    AND (l.objid::bigint # dblock_stand.low::bigint) & 4026531840 = 0
-                    AND l.database = (SELECT d.oid FROM pg_database AS d
-                        WHERE d.datname = current_database())
-                OFFSET 0) AS t
-            WHERE t.age BETWEEN 1 AND 134217727;
-            must_count := false;
-            must_yield := must_yield AND coalesce(cardinality(ages), 0) > 0;
-        END IF;
-        IF has_looked AND free_token IS NULL THEN
-            seen := NULL;
-        ELSIF has_looked THEN
-            now_seen := concat(free_token, ' ', ages[cardinality(ages)]);
-            n_free := CASE WHEN now_seen = seen THEN n_free + 1 ELSE 0 END;
-            seen := now_seen;
-            IF n_free >= greatest(1, cardinality(ages)) THEN
-                outcome := 3;
-                EXIT;
-            END IF;
-        END IF;
-        IF coalesce(cardinality(ages), 0) = 0 AND pg_try_advisory_lock(high, low) THEN
-            outcome := 1;
-            EXIT;
-        END IF;
-        left_ms := extract(epoch FROM over_at - clock_timestamp()) * 1000;
-        IF left_ms < 1 THEN
-            outcome := 2;
-            EXIT;
-        END IF;
-        EXIT WHEN n_slices <= 0;
         BEGIN
-            PERFORM set_config('lock_timeout',
-                least(slice_ms::double precision, left_ms)::integer::text, true);
-            IF cardinality(ages) > 1 OR must_yield THEN
-                PERFORM pg_advisory_xact_lock_shared(~high, (low & -268435456)
-                    | ((ticket - ages[least(2, cardinality(ages))]) & 268435455)::integer);
-                must_count := true;
-                must_yield := false;
+            IF is_late THEN
+                PERFORM set_config('lock_timeout', slice_ms::text, true),
+                    set_config('search_path', tables || ', pg_temp', true);
+                IF strategy = 1 THEN
+                    SELECT CASE WHEN CASE WHEN l.owner IS NULL THEN true
+                            WHEN l.session IS NULL THEN l.expires_at <= clock_timestamp()
+                            ELSE coalesce(s.expires_at <= clock_timestamp(), true) END
+                        THEN coalesce(l.token, 0) END INTO free_token
+                    FROM (SELECT 1) AS one
+                        LEFT JOIN dblock_lease AS l ON l.name = dblock_stand.lock_name
+                        LEFT JOIN dblock_session AS s ON s.id = l.session;
+                ELSE
+                    SELECT CASE WHEN CASE WHEN l.owner IS NULL THEN true
+                            WHEN l.session IS NULL THEN l.expires_at <= clock_timestamp()
+                            ELSE coalesce(s.expires_at <= clock_timestamp(), true) END
+                        THEN coalesce(l.token, 0) END INTO free_token
+                    FROM (SELECT 1) AS one
+                        LEFT JOIN dblock_insert AS l ON l.name = dblock_stand.lock_name
+                        LEFT JOIN dblock_session AS s ON s.id = l.session;
+                END IF;
+                must_count := is_fair AND free_token IS NOT NULL;
+            END IF;
+            IF must_count THEN
+                SELECT array_agg(t.age ORDER BY t.age) INTO ages
+                FROM (
+                    SELECT (dblock_stand.ticket - (l.objid::bigint & 268435455)) & 268435455
+                        AS age
+                    FROM pg_locks AS l
+                    WHERE l.locktype = 'advisory' AND l.objsubid = 2 AND l.granted
+                        AND l.mode = 'ExclusiveLock'
+                        AND l.classid::bigint = (~dblock_stand.high)::bigint & 4294967295
+                        AND (l.objid::bigint # dblock_stand.low::bigint) & 4026531840 = 0
+                        AND l.database = (SELECT d.oid FROM pg_database AS d
+                            WHERE d.datname = current_database())
+                    OFFSET 0) AS t
+                WHERE t.age BETWEEN 1 AND 134217727;
+                must_count := false;
+                must_yield := must_yield AND coalesce(cardinality(ages), 0) > 0;
+            END IF;
+            IF is_late THEN
+                is_late := false;
+                now_seen := CASE WHEN free_token IS NOT NULL
+                    THEN concat(free_token, ' ', ages[cardinality(ages)]) END;
+                n_free := CASE WHEN now_seen = seen THEN n_free + 1 ELSE 0 END;
+                seen := now_seen;
+                IF n_free >= greatest(1, cardinality(ages)) THEN
+                    outcome := 3;
+                END IF;
             ELSE
-                PERFORM pg_advisory_lock(high, low);
-                outcome := 1;
+                left_ms := extract(epoch FROM over_at - clock_timestamp()) * 1000;
+                IF coalesce(cardinality(ages), 0) = 0 AND pg_try_advisory_lock(high, low) THEN
+                    outcome := 1;
+                ELSIF left_ms < 1 THEN
+                    outcome := 2;
+                ELSE
+                    PERFORM set_config('lock_timeout',
+                        least(slice_ms::double precision, left_ms)::integer::text, true);
+                    IF cardinality(ages) > 1 OR must_yield THEN
+                        PERFORM pg_advisory_xact_lock_shared(~high, (low & -268435456)
+                            | ((ticket - ages[least(2, cardinality(ages))]) & 268435455)::integer);
+                        must_count := true;
+                        must_yield := false;
+                        seen := NULL;
+                    ELSE
+                        PERFORM pg_advisory_lock(high, low);
+                        outcome := 1;
+                        IF cardinality(ages) > 0
+                            AND NOT pg_try_advisory_xact_lock_shared(~high, (low & -268435456)
+                                | ((ticket - ages[1]) & 268435455)::integer) THEN
+                            PERFORM pg_advisory_unlock(high, low);
+                            outcome := 0;
+                            must_count := true;
+                            must_yield := true;
+                            seen := NULL;
+                        END IF;
+                    END IF;
+                END IF;
             END IF;
         EXCEPTION
             WHEN lock_not_available THEN
+                IF is_late THEN -- somebody changes the table: not free
+                    seen := NULL;
+                END IF;
+                is_late := NOT is_late;
                 n_slices := n_slices - 1;
             WHEN query_canceled THEN
+                BEGIN -- the server signals it twice (row_wait)
+                    PERFORM pg_sleep(0.01);
+                EXCEPTION WHEN query_canceled THEN
+                    NULL;
+                END;
                 outcome := 2;
         END;
-        IF outcome = 1 AND cardinality(ages) > 0
-            AND NOT pg_try_advisory_xact_lock_shared(~high, (low & -268435456)
-                | ((ticket - ages[1]) & 268435455)::integer) THEN
-            PERFORM pg_advisory_unlock(high, low);
-            outcome := 0;
-            must_count := true;
-            must_yield := true;
-        END IF;
-        EXIT WHEN outcome <> 0;
-        has_looked := true;
-        free_token := NULL;
-        IF NOT must_count THEN
-            PERFORM set_config('search_path', tables || ', pg_temp', true);
-            IF strategy = 1 THEN
-                SELECT CASE WHEN CASE WHEN l.owner IS NULL THEN true
-                        WHEN l.session IS NULL THEN l.expires_at <= clock_timestamp()
-                        ELSE coalesce(s.expires_at <= clock_timestamp(), true) END
-                    THEN coalesce(l.token, 0) END INTO free_token
-                FROM (SELECT 1) AS one
-                    LEFT JOIN dblock_lease AS l ON l.name = dblock_stand.lock_name
-                    LEFT JOIN dblock_session AS s ON s.id = l.session;
-            ELSE
-                SELECT CASE WHEN CASE WHEN l.owner IS NULL THEN true
-                        WHEN l.session IS NULL THEN l.expires_at <= clock_timestamp()
-                        ELSE coalesce(s.expires_at <= clock_timestamp(), true) END
-                    THEN coalesce(l.token, 0) END INTO free_token
-                FROM (SELECT 1) AS one
-                    LEFT JOIN dblock_insert AS l ON l.name = dblock_stand.lock_name
-                    LEFT JOIN dblock_session AS s ON s.id = l.session;
-            END IF;
-            must_count := is_fair AND free_token IS NOT NULL;
-        END IF;
+        EXIT WHEN outcome <> 0 OR (n_slices <= 0 AND NOT is_late);
         COMMIT;
     END LOOP;
     IF outcome IN (2, 3) THEN

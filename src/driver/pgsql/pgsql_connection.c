@@ -234,6 +234,8 @@ void pgsql_connection_close(struct dblock_connection *connection, int how)
 {
     if (connection == NULL)
         return;
+    if (how != DBLOCK_CLOSE_FORKED)
+        pgsql_line_settle(connection);
     if (connection->pg != NULL && how == DBLOCK_CLOSE_FORKED)
         cut_off(connection->pg);
     else if (connection->pg != NULL && how == DBLOCK_CLOSE_ABORT && connection->is_busy)

@@ -32,7 +32,8 @@ enum { /* columns of its row */
 enum {
     N_SLICES = 20,              /* of one statement */
     SLEEP_FIRST_US = 50000,     /* between two looks of a first one that nobody wakes */
-    SLEEP_LAST_US = 250000
+    SLEEP_LAST_US = 250000,
+    SETTLE_US = 100000          /* at the end of a connection */
 };
 
 struct pgsql_line {
@@ -115,9 +116,10 @@ static unsigned drain(PGconn *pg)
 }
 
 /* The answer to the last leave. */
-static dblock_status settle(struct dblock_connection *connection, struct dblock_error *reterr)
+static dblock_status settle(
+    struct dblock_connection *connection, uint64_t limit_us, struct dblock_error *reterr)
 {
-    struct dblock_call call = { dblock_clock_us() + connection->target->io_timeout_us, -1 };
+    struct dblock_call call = { dblock_clock_us() + limit_us, -1 };
     struct pgsql_line *line = connection->line;
     struct dblock_answer unused;
     dblock_status status;
@@ -257,7 +259,7 @@ dblock_status pgsql_line_stand(struct dblock_connection *connection,
         connection->line = calloc(1, sizeof *connection->line);
     if (connection->line == NULL)
         return dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "out of memory");
-    status = settle(connection, reterr);
+    status = settle(connection, connection->target->io_timeout_us, reterr);
     if (status == DBLOCK_OK)
         status = stand_until(connection, call, &wish, wait_us, answer, reterr);
     if (status == DBLOCK_E_SCHEMA || status == DBLOCK_E_PERMISSION ||
@@ -331,6 +333,12 @@ void pgsql_line_leave(struct dblock_connection *connection)
     if (line->has_bell)
         pgsql_message_add_quiet(&line->leaving, STATEMENT_LINE_UNLISTEN, NULL);
     connection->is_leaving = pgsql_message_post(&line->leaving);
+}
+
+void pgsql_line_settle(struct dblock_connection *connection)
+{
+    if (connection->is_leaving)
+        (void)settle(connection, SETTLE_US, NULL); /* or the server says so in its log */
 }
 
 void pgsql_line_free(struct pgsql_line *line)

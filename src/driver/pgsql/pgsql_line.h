@@ -18,7 +18,10 @@ dblock_status pgsql_line_rest(struct dblock_connection *connection, const struct
     const char *owner, struct dblock_answer *answer, struct dblock_error *reterr);
 void pgsql_line_leave(struct dblock_connection *connection);
 
-/* At the end of a connection. Takes NULL. */
+/* Before the end of a connection: waits a moment for the answer to the last leave. The server's
+ * would go to a closed socket, and that is two lines in its log. */
+void pgsql_line_settle(struct dblock_connection *connection);
+/* Takes NULL. */
 void pgsql_line_free(struct pgsql_line *line);
 
 #endif
