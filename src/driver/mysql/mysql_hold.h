@@ -23,9 +23,22 @@ extern const struct mysql_hold mysql_hold_insert;
 enum mysql_statement_id mysql_hold_statement(
     const struct mysql_hold *hold, enum mysql_statement_id lease_statement);
 
+/* Reads the name's row into the outputs, with no session of mine. 0 or a native code. */
+unsigned int mysql_hold_read(const struct mysql_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject);
+/* The last statement found the row locked. 1: it is not any more, so try again; 0: it stays
+ * so. */
+int mysql_hold_is_lock_brief(const struct mysql_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call);
+
+/* mysql_hold.c */
 dblock_status mysql_hold_take(const struct mysql_hold *hold, struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_take *take, struct dblock_grant *holder,
     struct dblock_answer *answer, struct dblock_error *reterr);
+dblock_status mysql_hold_look(const struct mysql_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    struct dblock_grant *grant, struct dblock_answer *answer, struct dblock_error *reterr);
+/* mysql_change.c */
 dblock_status mysql_hold_drop(const struct mysql_hold *hold, struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_subject *subject,
     const unsigned char *owner, uint64_t keep_us, struct dblock_answer *answer,
@@ -34,9 +47,6 @@ dblock_status mysql_hold_extend(const struct mysql_hold *hold,
     struct dblock_connection *connection, const struct dblock_call *call,
     const struct dblock_subject *subject, const unsigned char *owner, uint64_t ttl_us,
     struct dblock_answer *answer, struct dblock_error *reterr);
-dblock_status mysql_hold_look(const struct mysql_hold *hold, struct dblock_connection *connection,
-    const struct dblock_call *call, const struct dblock_subject *subject,
-    struct dblock_grant *grant, struct dblock_answer *answer, struct dblock_error *reterr);
 dblock_status mysql_hold_draw(const struct mysql_hold *hold, struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_subject *subject,
     const unsigned char *owner, struct dblock_answer *answer, struct dblock_error *reterr);
