@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* mysql_change.c - what is done to a grant that is a row and is there: give it back, extend
  * it, draw a new token for it, end it. Lease and insert differ in their tables only
- * (mysql_lease.c, mysql_insert.c). Why each is safe: sql/lease.sql. */
+ * (mysql_lease.c, mysql_insert.c). Why each is safe: sql/lease.sql; who is woken:
+ * sql/line.sql. */
+#include "mysql_bell.h"
 #include "mysql_connection.h"
 #include "mysql_error.h"
 #include "mysql_grant.h"
 #include "mysql_hold.h"
+#include "mysql_line.h"
 #include "mysql_text.h"
 
 #define TRIES_MAX 3 /* of a change that meets brief locks of others */
@@ -68,26 +71,51 @@ static dblock_status extend(const struct mysql_hold *hold, struct dblock_connect
     return DBLOCK_OK;
 }
 
-dblock_status mysql_hold_drop(const struct mysql_hold *hold, struct dblock_connection *connection,
+/* The first in line is woken inside the statement if this connection has the bell; else the
+ * statement tells who he is. */
+static dblock_status drop(const struct mysql_hold *hold, struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_subject *subject,
-    const unsigned char *owner, uint64_t keep_us, struct dblock_answer *answer,
-    struct dblock_error *reterr)
+    const unsigned char *owner, struct dblock_answer *answer, struct dblock_error *reterr)
 {
     int is_insert_form = !connection->is_mariadb && connection->has_nowait;
     enum mysql_statement_id id =
         mysql_hold_statement(hold, is_insert_form ? MYSQL_LEASE_DROP_NOWAIT : MYSQL_LEASE_DROP);
+    int is_mine = mysql_bell_find(connection, owner);
     struct mysql_result result;
     int n_tries = 1;
 
-    if (keep_us > 0)
-        return extend(hold, connection, call, "release", subject, owner, keep_us, answer, reterr);
     mysql_in_bytes(connection, MYSQL_B_NAME, subject->name, subject->name_size);
     mysql_in_bytes(connection, MYSQL_B_OWNER, owner, DBLOCK_ID_SIZE);
     while (mysql_run(connection, id, call, &result) != 0)
         if (n_tries++ == TRIES_MAX || !mysql_hold_is_lock_brief(hold, connection, call))
             return fail_change(hold, connection, "release", subject, answer, reterr);
     answer->outcome = result.affected_rows > 0 ? DBLOCK_ANSWER_YES : DBLOCK_ANSWER_NO;
+    if (is_mine && result.affected_rows > 0)
+        mysql_bell_rung(connection, owner);
+    else
+        mysql_bell_mark(connection, owner);
+    if (result.affected_rows > 0 && result.insert_id != 0 && connection->has_line)
+        mysql_line_wake_connection(connection, call, result.insert_id);
     return DBLOCK_OK;
+}
+
+dblock_status mysql_hold_drop(const struct mysql_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    const unsigned char *owner, uint64_t keep_us, struct dblock_answer *answer,
+    struct dblock_error *reterr)
+{
+    dblock_status status;
+
+    if (keep_us == 0) {
+        status = drop(hold, connection, call, subject, owner, answer, reterr);
+    } else { /* it ends at another time now than the first in line knows */
+        status = extend(
+            hold, connection, call, "release", subject, owner, keep_us, answer, reterr);
+        if (status == DBLOCK_OK && answer->outcome != DBLOCK_ANSWER_PINNED)
+            mysql_bell_mark(connection, owner);
+    }
+    mysql_bell_settle(connection, call);
+    return status;
 }
 
 dblock_status mysql_hold_extend(const struct mysql_hold *hold,
@@ -182,5 +210,7 @@ dblock_status mysql_hold_end(const struct mysql_hold *hold, struct dblock_connec
         status = end_once(hold, connection, call, subject, answer, reterr);
     } while (status == DBLOCK_OK && answer->outcome == DBLOCK_ANSWER_PINNED &&
         ++n_tries <= TRIES_MAX && mysql_hold_is_lock_brief(hold, connection, call));
+    if (status == DBLOCK_OK && answer->outcome == DBLOCK_ANSWER_YES)
+        mysql_line_wake(hold, connection, call, subject); /* the holder has the bell */
     return status;
 }

@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "mysql_bell.h"
 #include "mysql_call.h"
 #include "mysql_error.h"
 #include "mysql_server.h"
@@ -61,11 +62,14 @@ unsigned int mysql_check_sendable(
             "the time was over before it was sent");
         return connection->error_code;
     }
+    if (connection->is_answer_due && mysql_text_collect(connection, call) != 0 &&
+        connection->is_dead)
+        return connection->error_code;
     idle_us = now_us - connection->used_us;
     connection->used_us = now_us;
     if (idle_us < IDLE_US)
         return 0;
-    n = recv(mysql_connection_fd(connection), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    n = recv(mysql_socket(connection), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     /* Between statements a server says only that it is going. Under TLS the bytes may be
      * a session ticket; then just the end itself counts. */
     if (n == 0 || (n > 0 && mysql_get_ssl_cipher(connection->mysql) == NULL)) {
@@ -152,7 +156,7 @@ static void set_options(MYSQL *mysql, const struct dblock_target *target, uint64
  * when something was sent, by the user timeout. */
 static void set_socket(const struct dblock_connection *connection)
 {
-    int fd = mysql_connection_fd(connection);
+    int fd = mysql_socket(connection);
     int on = 1;
     int idle = 5, interval = 2, count = 3;
     unsigned int unanswered_ms = (unsigned int)(mysql_count_seconds(connection->target->io_timeout_us) *
@@ -299,7 +303,7 @@ done:
  * end at once. Returns the socket's other end, to be closed afterwards; -1: not done. */
 static int sever(const struct dblock_connection *connection)
 {
-    int fd = mysql_connection_fd(connection);
+    int fd = mysql_socket(connection);
     int ends[2];
 
     if (fd < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
@@ -319,7 +323,7 @@ void mysql_connection_close(struct dblock_connection *connection, int how)
     /* A thread of the parent may have been inside this handle at the fork, so its memory is in no
      * known state: freeing it could free twice. The descriptor is closed, the rest stays. */
     if (how == DBLOCK_CLOSE_FORKED) {
-        int fd = connection->mysql != NULL ? mysql_connection_fd(connection) : -1;
+        int fd = connection->mysql != NULL ? mysql_socket(connection) : -1;
 
         if (fd >= 0)
             (void)close(fd);
@@ -337,6 +341,7 @@ void mysql_connection_close(struct dblock_connection *connection, int how)
         if (connection->statements[i] != NULL)
             (void)mysql_stmt_close(connection->statements[i]);
     mysql_wire_end(&connection->wire);
+    mysql_bell_end(connection);
     free(connection);
 }
 
@@ -346,6 +351,11 @@ int mysql_connection_is_alive(const struct dblock_connection *connection)
 }
 
 int mysql_connection_fd(const struct dblock_connection *connection)
+{
+    return connection->is_answer_due ? -1 : mysql_socket(connection);
+}
+
+int mysql_socket(const struct dblock_connection *connection)
 {
 #if MYSQL_IS_MARIADB_CLIENT
     return mysql_get_socket(connection->mysql);

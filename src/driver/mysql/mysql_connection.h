@@ -10,6 +10,23 @@
 #include "mysql_statement.h"
 #include "mysql_wire.h"
 
+struct mysql_bells;
+
+/* The place of a connection of the role LINE (mysql_line.c). */
+struct mysql_place {
+    const char *letter; /* of the strategy, in the gate's name */
+    char name[DBLOCK_NAME_MAX + 1];
+    size_t name_size;
+    int is_watched; /* the server ends the connection when it idles */
+    char met[40];   /* the owner whose bell was found unlocked */
+    unsigned n_met; /* so often was that grant met since */
+};
+
+/* Idle seconds after which the server ends the connection of somebody who has a place, and
+ * one that is used from time to time. */
+#define MYSQL_WATCHED_SECONDS 2
+#define MYSQL_IDLE_SECONDS 28800
+
 struct dblock_connection {
     MYSQL *mysql;
     struct mysql_wire wire;
@@ -26,8 +43,12 @@ struct dblock_connection {
     int is_read_only;       /* @@read_only */
     char multi_writer[32];  /* its name, for messages */
     unsigned long server_id; /* the server's number of this connection */
+    int has_line; /* named locks are this connection's own: it can ring, and be woken */
 
     int has_transaction;  /* row: one is open and its lock is held */
+    int is_answer_due;    /* something was sent whose answer nobody has read */
+    struct mysql_place place;  /* line */
+    struct mysql_bells *bells; /* NULL: none yet */
 
     /* The last error, copied where it occurred. */
     unsigned int error_code;
@@ -45,6 +66,7 @@ dblock_status mysql_connection_open(struct dblock_target *target, int role,
     struct dblock_answer *answer, struct dblock_error *reterr);
 void mysql_connection_close(struct dblock_connection *connection, int how);
 int mysql_connection_is_alive(const struct dblock_connection *connection);
+/* -1 also while an answer is due, which makes the socket readable. */
 int mysql_connection_fd(const struct dblock_connection *connection);
 dblock_status mysql_connection_ping(struct dblock_connection *connection,
     const struct dblock_call *call, struct dblock_answer *answer, struct dblock_error *reterr);
@@ -58,7 +80,8 @@ dblock_status mysql_connect(struct dblock_target *target, int role, const struct
 /* Notes an error of the connection itself (code, SQLSTATE, text) and whether it is dead. */
 void mysql_note_error(struct dblock_connection *connection, unsigned int code,
     const char *sqlstate, const char *text, int is_effect_possible);
-/* Before anything is sent: 0, or 2006 with the error noted, if the server has ended the
+int mysql_socket(const struct dblock_connection *connection);
+/* Before anything is sent: reads an answer that is due. 0, or 2006 with the error noted, if the server has ended the
  * connection meanwhile or the deadline has come. So "not sent" is certain. */
 unsigned int mysql_check_sendable(
     struct dblock_connection *connection, const struct dblock_call *call);

@@ -9,6 +9,7 @@
 #include "mysql_insert.h"
 #include "mysql_install.h"
 #include "mysql_lease.h"
+#include "mysql_line.h"
 #include "mysql_observe.h"
 #include "mysql_row.h"
 #include "mysql_session.h"
@@ -50,6 +51,12 @@ static const struct dblock_driver driver = {
         .extend = mysql_insert_extend,
         .look = mysql_insert_look,
         .draw = mysql_insert_draw,
+    },
+    .line = {
+        .stand = mysql_line_stand,
+        .rest = mysql_line_rest,
+        .leave = mysql_line_leave,
+        .drops_where_taken = 1,
     },
     .row = {
         .seed = mysql_row_seed,

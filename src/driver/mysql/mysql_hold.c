@@ -8,6 +8,7 @@
  * its session, look for a guard, and take over. Why each is safe: sql/lease.sql. */
 #include "mysql_hold.h"
 
+#include "mysql_bell.h"
 #include "mysql_connection.h"
 #include "mysql_error.h"
 #include "mysql_grant.h"
@@ -153,20 +154,25 @@ static dblock_status explain_take(const struct mysql_hold *hold,
         answer->outcome = DBLOCK_ANSWER_LATE;
         return DBLOCK_OK;
     }
-    answer->outcome = DBLOCK_ANSWER_AGAIN; /* free: somebody came and went in between */
+    /* Free: somebody came and went in between; or somebody is first in line, who is not asked
+     * for: standing in line tells, at the same cost. */
+    answer->outcome = take->heeds_line && connection->has_line ? DBLOCK_ANSWER_BUSY : DBLOCK_ANSWER_AGAIN;
     if (!is_ended(connection))
         return DBLOCK_OK;
     if (take_ended(hold, connection, call, take, &is_pinned, &result) != 0) {
+        mysql_bell_locked(connection, take->owner, 0);
         if (!is_pinned)
             return fail_take(hold, connection, take, answer, reterr);
         return explain_locked(hold, connection, call, take, holder, answer, reterr);
     }
-    if (result.affected_rows > 0)
+    if (result.affected_rows > 0) {
+        mysql_bell_locked(connection, take->owner, 1);
         mysql_grant_read(take, result.insert_id, answer);
+    }
     return DBLOCK_OK;
 }
 
-dblock_status mysql_hold_take(const struct mysql_hold *hold, struct dblock_connection *connection,
+static dblock_status take_once(const struct mysql_hold *hold, struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_take *take, struct dblock_grant *holder,
     struct dblock_answer *answer, struct dblock_error *reterr)
 {
@@ -178,12 +184,30 @@ dblock_status mysql_hold_take(const struct mysql_hold *hold, struct dblock_conne
     mysql_in_text(connection, MYSQL_B_LABEL, take->label);
     mysql_in_number(connection, MYSQL_N_TTL, (int64_t)take->ttl_us);
     mysql_in_number(connection, MYSQL_N_NOT_AFTER, take->not_after_us);
-    if (mysql_run(connection, mysql_hold_statement(hold, MYSQL_LEASE_TAKE), call, &result) != 0)
+    mysql_in_number(connection, MYSQL_N_PASSES, !(take->heeds_line && connection->has_line));
+    mysql_bell_offer(connection, take->owner);
+    if (mysql_run(connection, mysql_hold_statement(hold, MYSQL_LEASE_TAKE), call, &result) != 0) {
+        mysql_bell_locked(connection, take->owner, 0);
         return fail_take(hold, connection, take, answer, reterr);
-    if (result.affected_rows == 0)
+    }
+    if (result.affected_rows == 0) {
+        if (mysql_has_selected(connection))
+            mysql_bell_locked(connection, take->owner, 0);
         return explain_take(hold, connection, call, take, holder, answer, reterr);
+    }
+    mysql_bell_locked(connection, take->owner, 1);
     mysql_grant_read(take, result.insert_id, answer);
     return DBLOCK_OK;
+}
+
+dblock_status mysql_hold_take(const struct mysql_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_take *take, struct dblock_grant *holder,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    dblock_status status = take_once(hold, connection, call, take, holder, answer, reterr);
+
+    mysql_bell_settle(connection, call);
+    return status;
 }
 
 unsigned int mysql_hold_read(const struct mysql_hold *hold, struct dblock_connection *connection,

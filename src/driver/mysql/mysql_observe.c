@@ -15,6 +15,7 @@
 #include "mysql_error.h"
 #include "mysql_grant.h"
 #include "mysql_hold.h"
+#include "mysql_line.h"
 #include "mysql_text.h"
 
 #define LIST_MAX 1000 /* names of one page that are asked for one by one */
@@ -54,6 +55,55 @@ static void put_range(struct dblock_connection *connection, const struct dblock_
     mysql_in_bytes(connection, MYSQL_B_BELOW, below, size);
 }
 
+/* How many wait for each name of a page, in the order of names. */
+struct waiters {
+    int is_known;
+    size_t n;
+    struct waiting {
+        char name[DBLOCK_NAME_MAX + 1];
+        uint32_t n_waiters;
+    } *all;
+};
+
+/* What cannot be told is no failure. The range is there already. */
+static void read_waiters(const struct mysql_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, struct waiters *waiters)
+{
+    char pattern[MYSQL_LINE_PATTERN_SIZE];
+    size_t n;
+
+    memset(waiters, 0, sizeof *waiters);
+    if (!connection->has_line)
+        return;
+    mysql_line_pattern(connection, hold, pattern);
+    mysql_in_text(connection, MYSQL_B_PATTERN, pattern);
+    if (mysql_run_rows(connection, MYSQL_LINE_WAITERS, call) != 0)
+        return;
+    n = mysql_count_rows(connection, MYSQL_LINE_WAITERS);
+    waiters->all = calloc(n + 1, sizeof *waiters->all);
+    while (waiters->all != NULL && waiters->n < n && mysql_fetch(connection, MYSQL_LINE_WAITERS)) {
+        struct waiting *each = &waiters->all[waiters->n++];
+
+        dblock_text_copy(
+            each->name, sizeof each->name, mysql_out_bytes(connection, MYSQL_B_NAME)->data);
+        each->n_waiters = (uint32_t)mysql_out_number(connection, MYSQL_N_ANSWER);
+    }
+    waiters->is_known = waiters->all != NULL;
+    mysql_end_rows(connection, MYSQL_LINE_WAITERS);
+}
+
+static uint32_t count_waiters(const struct waiters *waiters, const char *name)
+{
+    size_t i;
+
+    if (!waiters->is_known)
+        return UINT32_MAX;
+    for (i = 0; i < waiters->n; ++i)
+        if (strcmp(waiters->all[i].name, name) == 0)
+            return waiters->all[i].n_waiters;
+    return 0;
+}
+
 static dblock_status list_holds(const struct mysql_hold *hold,
     struct dblock_connection *connection, const struct dblock_call *call,
     const struct dblock_page *page, dblock_grant_fn fn, void *context,
@@ -61,10 +111,14 @@ static dblock_status list_holds(const struct mysql_hold *hold,
 {
     enum mysql_statement_id id = mysql_hold_statement(hold, MYSQL_LEASE_LIST);
     struct dblock_grant grant;
+    struct waiters waiters;
 
     put_range(connection, page);
-    if (mysql_run_rows(connection, id, call) != 0)
+    read_waiters(hold, connection, call, &waiters);
+    if (mysql_run_rows(connection, id, call) != 0) {
+        free(waiters.all);
         return mysql_fail(connection, reterr, "cannot list grants of the strategy %s", hold->what);
+    }
     while (mysql_fetch(connection, id)) {
         uint64_t remaining_us;
 
@@ -72,6 +126,7 @@ static dblock_status list_holds(const struct mysql_hold *hold,
         grant.struct_size = sizeof grant;
         grant.strategy = hold->strategy;
         mysql_grant_fill(connection, &grant);
+        grant.n_waiters = count_waiters(&waiters, grant.name);
         grant.is_heartbeat = !mysql_out_bytes(connection, MYSQL_B_SESSION)->is_null;
         if (grant.is_heartbeat)
             grant.expires_us = mysql_out_number(connection, MYSQL_N_SESSION_END);
@@ -83,6 +138,7 @@ static dblock_status list_holds(const struct mysql_hold *hold,
             break;
     }
     mysql_end_rows(connection, id);
+    free(waiters.all);
     return DBLOCK_OK;
 }
 

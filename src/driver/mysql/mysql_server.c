@@ -56,11 +56,16 @@ static unsigned int set_session(
     struct dblock_connection *connection, const struct dblock_call *call)
 {
     const struct dblock_target *target = connection->target;
-    int is_holding = connection->role == DBLOCK_ROLE_ROW || connection->role == DBLOCK_ROLE_ADVISORY;
+    int is_holding =
+        connection->role == DBLOCK_ROLE_ROW || connection->role == DBLOCK_ROLE_ADVISORY;
+    int is_waiting = connection->role == DBLOCK_ROLE_LINE;
+    unsigned int idle_seconds = is_holding ? mysql_count_seconds(target->ttl_us)
+        : is_waiting                       ? MYSQL_WATCHED_SECONDS
+                                           : MYSQL_IDLE_SECONDS;
     struct mysql_literal settings[4] = { { MYSQL_LITERAL_NUMBER, 1, NULL, 0 },
         { MYSQL_LITERAL_NUMBER, mysql_count_seconds(target->io_timeout_us), NULL, 0 },
-        { MYSQL_LITERAL_NUMBER, is_holding ? mysql_count_seconds(target->ttl_us) : 28800, NULL, 0 },
-        { MYSQL_LITERAL_SECONDS, is_holding ? 0 : target->io_timeout_us, NULL, 0 } };
+        { MYSQL_LITERAL_NUMBER, idle_seconds, NULL, 0 },
+        { MYSQL_LITERAL_SECONDS, is_holding || is_waiting ? 0 : target->io_timeout_us, NULL, 0 } };
     char sql[600];
 
     /* MySQL 8: a try does not wait, and a wait has its own limit (row.sql, row_wait). */
@@ -72,6 +77,14 @@ static unsigned int set_session(
         return connection->error_code;
     }
     return mysql_text_run(connection, sql, call, 1, 0, NULL);
+}
+
+/* Whether the server's named locks belong to this very connection. Not if something in between
+ * lends connections of its own, or an older server gives up one lock for the next. */
+static int has_locks_of_its_own(const struct dblock_connection *connection, const char *own_id)
+{
+    return (uint32_t)strtoull(own_id, NULL, 10) == (uint32_t)connection->server_id &&
+        connection->version >= (connection->is_mariadb ? 100002 : 50705);
 }
 
 unsigned int mysql_server_greet(struct dblock_connection *connection,
@@ -92,6 +105,7 @@ unsigned int mysql_server_greet(struct dblock_connection *connection,
         return code;
     connection->is_read_only = facts.values[2][0] == '1';
     mysql_in_text(connection, MYSQL_B_PREFIX, facts.values[3]);
+    connection->has_line = has_locks_of_its_own(connection, facts.values[4]);
     answer->outcome = DBLOCK_ANSWER_YES;
     answer->now_us = strtoll(facts.values[0], NULL, 10);
     return 0;

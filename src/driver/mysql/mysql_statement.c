@@ -14,7 +14,7 @@
 #include "mysql_error.h"
 #include "mysql_sql.h"
 
-#define N_IN 14
+#define N_IN 20
 #define N_OUT 12
 
 /* A value: 0 ends a list, then numbers, then bytes. */
@@ -34,6 +34,7 @@
 #define SINCE NUMBER(MYSQL_N_SINCE)
 #define ANSWER NUMBER(MYSQL_N_ANSWER)
 #define MINE NUMBER(MYSQL_N_MINE)
+#define PASSES NUMBER(MYSQL_N_PASSES)
 #define NAME BYTES(MYSQL_B_NAME)
 #define OWNER BYTES(MYSQL_B_OWNER)
 #define SESSION BYTES(MYSQL_B_SESSION)
@@ -41,6 +42,9 @@
 #define LABEL BYTES(MYSQL_B_LABEL)
 #define LOCK BYTES(MYSQL_B_NUMBER), BYTES(MYSQL_B_PREFIX), BYTES(MYSQL_B_NAME)
 #define PREFIX BYTES(MYSQL_B_PREFIX)
+#define BELL NUMBER(MYSQL_N_RINGS), BYTES(MYSQL_B_BELL)
+#define PATTERN BYTES(MYSQL_B_PATTERN)
+#define GATE PREFIX, NAME
 #define RANGE BYTES(MYSQL_B_AFTER), BYTES(MYSQL_B_FROM), BYTES(MYSQL_B_BELOW)
 
 struct statement {
@@ -52,17 +56,19 @@ struct statement {
 
 /* clang-format off */
 #define HOLD_STATEMENTS(NAME_, name_)                                                              \
-    [MYSQL_##NAME_##_TAKE] = { mysql_sql_##name_##_take, 1, { NAME, OWNER, TTL, PID, HOST, LABEL,  \
-        SESSION, NAME, SESSION, NOT_AFTER, NOT_AFTER }, { 0 } },                                   \
+    [MYSQL_##NAME_##_TAKE] = { mysql_sql_##name_##_take, 1, { NAME, OWNER, TTL, PID, BELL, HOST,   \
+        LABEL, SESSION, NAME, SESSION, NOT_AFTER, PASSES, GATE, NOT_AFTER }, { 0 } },              \
     [MYSQL_##NAME_##_LOOK] = { mysql_sql_##name_##_look, 0, { NAME, SESSION }, { CLOCK, TOKEN,     \
         OWNER, SESSION, SESSION_END, MY_END, EXPIRES, SINCE, PID, HOST, LABEL } },                 \
     [MYSQL_##NAME_##_PROBE] = { mysql_sql_##name_##_probe, 0, { NAME, TOKEN }, { TOKEN } },        \
     [MYSQL_##NAME_##_WAIT] = { mysql_sql_##name_##_wait, 0, { NAME }, { TOKEN } },                 \
     [MYSQL_##NAME_##_TAKE_ENDED] = { mysql_sql_##name_##_take_ended, 1, { OWNER, SESSION, TTL,     \
-        SESSION, SESSION, PID, HOST, LABEL, NAME, TOKEN, SESSION, SESSION, NOT_AFTER }, { 0 } },   \
-    [MYSQL_##NAME_##_DROP] = { mysql_sql_##name_##_drop, 1, { NAME, OWNER }, { 0 } },              \
-    [MYSQL_##NAME_##_DROP_NOWAIT] = { mysql_sql_##name_##_drop_nowait, 1, { NAME, OWNER },         \
+        SESSION, SESSION, HOST, LABEL, PID, BELL, NAME, TOKEN, SESSION, SESSION, NOT_AFTER,        \
+        PASSES, GATE }, { 0 } },                                                                   \
+    [MYSQL_##NAME_##_DROP] = { mysql_sql_##name_##_drop, 1, { BELL, GATE, NAME, OWNER },           \
         { 0 } },                                                                                   \
+    [MYSQL_##NAME_##_DROP_NOWAIT] = { mysql_sql_##name_##_drop_nowait, 1,                          \
+        { BELL, GATE, NAME, OWNER }, { 0 } },                                                      \
     [MYSQL_##NAME_##_EXTEND] = { mysql_sql_##name_##_extend, 1, { TTL, NAME, OWNER }, { 0 } },     \
     [MYSQL_##NAME_##_DRAW] = { mysql_sql_##name_##_draw, 1, { NAME, OWNER }, { 0 } },              \
     [MYSQL_##NAME_##_BREAK] = { mysql_sql_##name_##_break, 1, { NAME, TOKEN }, { 0 } },            \
@@ -104,6 +110,8 @@ static const struct statement statements[MYSQL_N_STATEMENTS] = {
     [MYSQL_ADVISORY_LIST] = { mysql_sql_advisory_list, 0, { PREFIX, RANGE, LIMIT },
         { NAME, TOKEN, ANSWER, CLOCK } },
     [MYSQL_ADVISORY_TOKEN] = { mysql_sql_advisory_token, 0, { NAME }, { TOKEN } },
+    [MYSQL_LINE_WAITERS] = { mysql_sql_line_waiters, 0, { PATTERN, RANGE, LIMIT },
+        { NAME, ANSWER } },
     [MYSQL_FLOOR_RAISE] = { mysql_sql_floor_raise, 1, { TOKEN, STRATEGY, TOKEN }, { 0 } },
     [MYSQL_VERIFY_VERSION] = { mysql_sql_verify_version, 0, { 0 }, { ANSWER } },
     [MYSQL_VERIFY_NAMES] = { mysql_sql_verify_names, 0, { 0 }, { ANSWER, MINE } },
@@ -168,9 +176,11 @@ static unsigned int bind_list(
         } else {
             struct mysql_bytes *bytes = &board->bytes[list[n] - 64];
 
-            /* A number and a prefix are ASCII in the connection's character set;
+            /* What becomes the name of a lock is ASCII in the connection's character set;
              * everything else is bytes. */
-            bind->buffer_type = list[n] == BYTES(MYSQL_B_NUMBER) || list[n] == PREFIX
+            bind->buffer_type =
+                list[n] == BYTES(MYSQL_B_NUMBER) || list[n] == PREFIX ||
+                    list[n] == BYTES(MYSQL_B_BELL) || list[n] == PATTERN
                 ? MYSQL_TYPE_STRING
                 : MYSQL_TYPE_BLOB;
             bind->buffer = bytes->data;
@@ -259,6 +269,14 @@ unsigned int mysql_run(struct dblock_connection *connection, enum mysql_statemen
     return 0;
 }
 
+/* "Records: 0  Duplicates: 0  Warnings: 0", in whatever language the server speaks. */
+int mysql_has_selected(const struct dblock_connection *connection)
+{
+    const char *info = mysql_info(connection->mysql);
+
+    return info == NULL || info[strcspn(info, "0123456789")] != '0';
+}
+
 /* Ends the fetched texts with a zero. */
 static void end_texts(struct dblock_connection *connection, enum mysql_statement_id id)
 {
@@ -323,6 +341,11 @@ unsigned int mysql_run_rows(struct dblock_connection *connection, enum mysql_sta
         return connection->error_code;
     }
     return 0;
+}
+
+size_t mysql_count_rows(const struct dblock_connection *connection, enum mysql_statement_id id)
+{
+    return (size_t)mysql_stmt_num_rows(connection->statements[id]);
 }
 
 int mysql_fetch(struct dblock_connection *connection, enum mysql_statement_id id)

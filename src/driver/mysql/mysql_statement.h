@@ -81,6 +81,7 @@ enum mysql_statement_id {
     MYSQL_ADVISORY_CONNECTION,
     MYSQL_ADVISORY_LIST,
     MYSQL_ADVISORY_TOKEN,
+    MYSQL_LINE_WAITERS,
     MYSQL_FLOOR_RAISE,
     MYSQL_VERIFY_VERSION,
     MYSQL_VERIFY_NAMES,
@@ -115,6 +116,8 @@ enum mysql_number_id {
     MYSQL_N_SINCE,
     MYSQL_N_ANSWER, /* advisory; a connection; a count */
     MYSQL_N_MINE,
+    MYSQL_N_RINGS,  /* whether there is a bell */
+    MYSQL_N_PASSES, /* whether a take goes past those who wait */
     MYSQL_N_NUMBERS
 };
 
@@ -126,6 +129,8 @@ enum mysql_bytes_id {
     MYSQL_B_LABEL,
     MYSQL_B_NUMBER, /* an advisory lock's number as text */
     MYSQL_B_PREFIX,
+    MYSQL_B_BELL,    /* mysql_bell.h */
+    MYSQL_B_PATTERN, /* of LIKE */
     MYSQL_B_AFTER,
     MYSQL_B_FROM,
     MYSQL_B_BELOW,
@@ -160,6 +165,8 @@ const struct mysql_bytes *mysql_out_bytes(
  * Rows, if any, wait for mysql_fetch(). Never sends after the deadline. */
 unsigned int mysql_run(struct dblock_connection *connection, enum mysql_statement_id id,
     const struct dblock_call *call, struct mysql_result *ret_result);
+/* After an INSERT ... SELECT that changed nothing: whether it may have come to a row. */
+int mysql_has_selected(const struct dblock_connection *connection);
 /* Runs a statement that gives at most one row and fetches it into the outputs.
  * `*ret_has_row` may be NULL if one always comes. */
 unsigned int mysql_run_row(struct dblock_connection *connection, enum mysql_statement_id id,
@@ -169,6 +176,7 @@ unsigned int mysql_run_rows(struct dblock_connection *connection, enum mysql_sta
     const struct dblock_call *call);
 /* The next row of mysql_run_rows() into the outputs: 1, or 0 when there is none. */
 int mysql_fetch(struct dblock_connection *connection, enum mysql_statement_id id);
+size_t mysql_count_rows(const struct dblock_connection *connection, enum mysql_statement_id id);
 /* Frees what mysql_run_rows() read; also after a listing that was stopped. */
 void mysql_end_rows(struct dblock_connection *connection, enum mysql_statement_id id);
 /* Prepares only: the server checks tables, columns and rights. 0 or the native code. */

@@ -15,6 +15,8 @@
 
 #include <mysql.h>
 
+#include "mysql_bell.h"
+
 #define HINT_URL "mysql://user:password@host:port/database?socket=PATH&ssl-mode=REQUIRED"
 
 struct parameter {
@@ -309,6 +311,11 @@ dblock_status mysql_target_open(const struct dblock_target_config *config,
     target = calloc(1, sizeof *target);
     if (target == NULL)
         return fail_memory(reterr);
+    target->bells = mysql_bell_register_new();
+    if (target->bells == NULL) {
+        status = fail_memory(reterr);
+        goto done;
+    }
     status = parse_url(target, config->url, reterr);
     if (status != DBLOCK_OK)
         goto done;
@@ -343,5 +350,6 @@ void mysql_target_close(struct dblock_target *target)
     free(target->database);
     free(target->client_host);
     free(target->label);
+    mysql_bell_register_free(target->bells);
     free(target);
 }

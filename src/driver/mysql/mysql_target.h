@@ -32,6 +32,7 @@ struct dblock_target {
     uint64_t connect_timeout_us;
     uint64_t io_timeout_us;
     uint64_t ttl_us;
+    struct mysql_bell_register *bells; /* of its connections; has a mutex of its own */
 };
 
 dblock_status mysql_target_open(const struct dblock_target_config *config,

@@ -124,7 +124,7 @@ unsigned int mysql_text_run(struct dblock_connection *connection, const char *sq
         return note_text_error(connection, is_write);
     if (!heed_cancel && MYSQL_IS_MARIADB_CLIENT) /* the library waits as we say: no poll before */
         return read_answer(connection, call, is_write, answer);
-    ready = dblock_fd_wait(mysql_connection_fd(connection), POLLIN, call, heed_cancel);
+    ready = dblock_fd_wait(mysql_socket(connection), POLLIN, call, heed_cancel);
     if (ready > 0)
         return read_answer(connection, call, is_write, answer);
     mysql_note_error(connection, 2013, "HY000", "no answer in time", is_write);
@@ -132,6 +132,24 @@ unsigned int mysql_text_run(struct dblock_connection *connection, const char *sq
         return connection->error_code;
     connection->is_dead = 0; /* the caller interrupts it, or closes */
     return ready < 0 ? MYSQL_TEXT_CANCELLED : MYSQL_TEXT_DEADLINE;
+}
+
+unsigned int mysql_text_send(
+    struct dblock_connection *connection, const char *sql, const struct dblock_call *call)
+{
+    if (mysql_check_sendable(connection, call) != 0)
+        return connection->error_code;
+    if (mysql_call_send(connection->mysql, sql, call) != 0)
+        return note_text_error(connection, 0);
+    connection->is_answer_due = 1;
+    return 0;
+}
+
+unsigned int mysql_text_collect(
+    struct dblock_connection *connection, const struct dblock_call *call)
+{
+    connection->is_answer_due = 0;
+    return read_answer(connection, call, 0, NULL);
 }
 
 /* A KILL QUERY that arrives before the server has begun the statement is forgotten when it begins:
@@ -147,7 +165,7 @@ static int kill_until_answered(struct dblock_connection *connection,
     while (!is_answered && dblock_clock_us() < call->deadline_us &&
            mysql_text_run(killer, sql, call, 0, 0, NULL) == 0) {
         pause.deadline_us = dblock_clock_us() + KILL_AGAIN_US;
-        is_answered = dblock_fd_wait(mysql_connection_fd(connection), POLLIN, &pause, 0) > 0;
+        is_answered = dblock_fd_wait(mysql_socket(connection), POLLIN, &pause, 0) > 0;
     }
     return is_answered;
 }

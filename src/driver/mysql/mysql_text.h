@@ -40,6 +40,12 @@ int mysql_text_fill(char *target, size_t size, const char *sql,
 unsigned int mysql_text_run(struct dblock_connection *connection, const char *sql,
     const struct dblock_call *call, int heed_cancel, int is_write,
     struct mysql_text_answer *answer);
+/* Sends, and leaves the answer for the next use of the connection: mysql_check_sendable()
+ * then collects it. 0 or the native code. */
+unsigned int mysql_text_send(
+    struct dblock_connection *connection, const char *sql, const struct dblock_call *call);
+unsigned int mysql_text_collect(
+    struct dblock_connection *connection, const struct dblock_call *call);
 /* After CANCELLED or DEADLINE: interrupts the statement by KILL QUERY over a connection
  * of its own, and reads its answer: as mysql_text_run(). If that is not to be had in
  * time, the connection is dead. */

@@ -12,7 +12,7 @@
 
 #include "mysql_sql.h"
 
-enum { N_PARAMETERS = 12 };
+enum { N_PARAMETERS = 20 };
 
 struct statement {
     MYSQL_STMT *handle;
@@ -30,10 +30,11 @@ struct raw {
     int strategy;
     unsigned char session[ID_SIZE];
     unsigned char owner[ID_SIZE];
-    long long ttl_us, day_us, pid, late_us;
+    long long ttl_us, day_us, pid, late_us, yes;
     char name[64];
     char host[64];
     char prefix[32];
+    char bell[80];
 };
 
 static int complain(struct raw *raw, const struct statement *statement, const char *what)
@@ -59,6 +60,11 @@ static void add_bytes(
 static void add_text(struct statement *statement, char *text)
 {
     add_bytes(statement, MYSQL_TYPE_BLOB, text, strlen(text));
+}
+
+static void add_bell(struct statement *statement, struct raw *raw)
+{
+    add_bytes(statement, MYSQL_TYPE_STRING, raw->bell, strlen(raw->bell));
 }
 
 static void add_number(struct statement *statement, long long *number)
@@ -138,13 +144,22 @@ static int prepare_hold(struct raw *raw)
     add_bytes(&raw->take, MYSQL_TYPE_BLOB, raw->owner, ID_SIZE);
     add_number(&raw->take, &raw->ttl_us);
     add_number(&raw->take, &raw->pid);
+    add_number(&raw->take, &raw->yes);
+    add_bell(&raw->take, raw);
     add_text(&raw->take, raw->host);
     add_text(&raw->take, raw->host);
     add_bytes(&raw->take, MYSQL_TYPE_BLOB, session, ID_SIZE);
     add_text(&raw->take, raw->name);
     add_bytes(&raw->take, MYSQL_TYPE_BLOB, session, ID_SIZE);
     add_number(&raw->take, &raw->late_us);
+    add_number(&raw->take, &raw->yes);
+    add_bell(&raw->take, raw);
+    add_text(&raw->take, raw->name);
     add_number(&raw->take, &raw->late_us);
+    add_number(&raw->drop, &raw->yes);
+    add_bell(&raw->drop, raw);
+    add_bell(&raw->drop, raw);
+    add_text(&raw->drop, raw->name);
     add_text(&raw->drop, raw->name);
     add_bytes(&raw->drop, MYSQL_TYPE_BLOB, raw->owner, ID_SIZE);
     if (prepare(raw, &raw->take, is_lease ? mysql_sql_lease_take : mysql_sql_insert_take) != 0)
@@ -247,6 +262,7 @@ static void *raw_open(const char *url, int strategy)
     raw->day_us = 86400ll * 1000000;
     raw->late_us = 1ll << 60;
     raw->pid = getpid();
+    raw->yes = 1; /* there is a bell; and the gate is not asked for */
     memset(raw->session, 's', sizeof raw->session);
     raw->session[0] = (unsigned char)getpid();
     raw->session[1] = (unsigned char)(getpid() >> 8);
@@ -257,6 +273,7 @@ static void *raw_open(const char *url, int strategy)
     (void)snprintf(raw->name, sizeof raw->name, "bench-raw--%ld-%s", (long)getpid(),
         dblock_strategy_name(strategy));
     (void)snprintf(raw->prefix, sizeof raw->prefix, "dblock:0123456789ab:");
+    (void)snprintf(raw->bell, sizeof raw->bell, "%sb%032ld", raw->prefix, (long)getpid());
     if (open_connection(raw, url) == 0)
         return raw;
     raw_close(raw);

@@ -10,7 +10,8 @@
 -- is what the library does with it: timed by default, a heartbeat on request.
 
 -- name: insert_take
--- in: name, owner, ttl, pid, host, label, session, name, session, not_after, not_after
+-- in: name, owner, ttl, pid, is there a bell, bell, host, label, session, name, session,
+--     not_after, does it go past the line, prefix, name, not_after
 -- out: affected rows 1 (new name), 2 (free name) or 0; insert id: see above
 -- As lease_take: one statement, no wait and no write unless the name is free.
 INSERT INTO dblock_insert (name, token, owner, session, expires_at, since, pid, host, label)
@@ -26,7 +27,8 @@ SELECT ?,
                 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 1)))) >> 11,
        ?, me.id,
        COALESCE(me.expires_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + ?),
-       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), ?, ?, ?
+       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+       ? + 0 * IF(?, GET_LOCK(?, 0) IS NULL, 0), ?, ?
   FROM dblock_floor f
   LEFT JOIN dblock_session me ON me.id = ?
   LEFT JOIN dblock_insert seen ON seen.name = ?
@@ -35,6 +37,7 @@ SELECT ?,
    AND seen.owner IS NULL
    AND COALESCE(seen.expires_at, 0) <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
    AND TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) <= ?
+   AND (? OR IS_FREE_LOCK(CONCAT(?, 'i', LEFT(SHA2(?, 256), 32))))
     ON DUPLICATE KEY UPDATE
        owner = IF(dblock_insert.owner IS NULL AND dblock_insert.expires_at <= VALUES(since)
             AND TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) <= ?,
@@ -83,8 +86,8 @@ SELECT token FROM dblock_insert
 SELECT /*+ MAX_EXECUTION_TIME(50) */ token FROM dblock_insert WHERE name = ? FOR UPDATE;
 
 -- name: insert_take_ended
--- in: owner, session, ttl, session, session, pid, host, label, name, seen token, session,
---     session, not_after
+-- in: owner, session, ttl, session, session, host, label, pid, is there a bell, bell, name,
+--     seen token, session, session, not_after, does it go past the line, prefix, name
 -- out: affected rows 1 or 0; insert id: as of insert_take
 -- As lease_take_ended.
 UPDATE dblock_insert
@@ -96,35 +99,43 @@ UPDATE dblock_insert
             CAST(GREATEST(token + 1, since) AS UNSIGNED) * 2048
             | (since > token) << 10
             | FLOOR(16 * LOG2(expires_at - since))) >> 11,
-       session = ?, pid = ?, host = ?, label = ?
+       session = ?, host = ?, label = ?,
+       pid = ? + 0 * IF(?, GET_LOCK(?, 0) IS NULL, 0)
  WHERE name = ? AND token = ?
    AND IF(session IS NULL,
             expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
             NOT EXISTS (SELECT 1 FROM dblock_session s WHERE s.id = dblock_insert.session))
    AND (? IS NULL OR EXISTS (SELECT 1 FROM dblock_session me WHERE me.id = ?
             AND me.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
-   AND TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) <= ?;
+   AND TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) <= ?
+   AND (? OR IS_FREE_LOCK(CONCAT(?, 'i', LEFT(SHA2(?, 256), 32))));
 
 -- name: insert_drop
--- in: name, owner
--- out: affected rows 1 or 0; error 1205: the row is locked, by a guard most likely
+-- in: has this connection the bell, bell, prefix, name, name, owner
+-- out: affected rows 1 or 0; insert id: as of lease_drop; error 1205: the row is locked, by
+--      a guard most likely
 -- As lease_drop: an UPDATE, so that the token stays.
 /*M! SET STATEMENT innodb_lock_wait_timeout = 0 FOR */
 UPDATE dblock_insert
-   SET owner = NULL, session = NULL,
-       since = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), expires_at = 0
+   SET owner = NULL, session = NULL, expires_at = 0,
+       since = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+            + 0 * LAST_INSERT_ID(IF(? AND RELEASE_LOCK(?), 0,
+                COALESCE(IS_USED_LOCK(CONCAT(?, 'i', LEFT(SHA2(?, 256), 32))), 0)))
  WHERE name = ? AND owner = ?
    AND IF(session IS NULL,
             expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
             EXISTS (SELECT 1 FROM dblock_session s WHERE s.id = dblock_insert.session));
 
 -- name: insert_drop_nowait
--- in: name, owner
--- out: affected rows 2 or 0; error 3572: the row is locked
+-- in: has this connection the bell, bell, prefix, name, name, owner
+-- out: affected rows 2 or 0; insert id: as of lease_drop; error 3572: the row is locked
 -- As lease_drop_nowait (MySQL 8).
 INSERT INTO dblock_insert (name, token, expires_at, since, pid, host, label)
 SELECT l.name, l.token, 0,
-       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), l.pid, l.host, l.label
+       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+            + 0 * LAST_INSERT_ID(IF(? AND RELEASE_LOCK(?), 0,
+                COALESCE(IS_USED_LOCK(CONCAT(?, 'i', LEFT(SHA2(?, 256), 32))), 0))),
+       l.pid, l.host, l.label
   FROM dblock_insert l
  WHERE l.name = ? AND l.owner = ?
    AND IF(l.session IS NULL,

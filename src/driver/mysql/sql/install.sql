@@ -17,12 +17,15 @@ SET sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00
 
 -- name: session_facts
 -- in: nothing
--- out: clock, version, read-only, prefix of advisory locks ("": no database)
+-- out: clock, version, read-only, prefix of named locks ("": no database), the server's
+--      own number of this connection
 -- Facts of the server that do not change while a connection lives; read_only may, and
--- then writes fail by themselves.
+-- then writes fail by themselves. The number is another than at the handshake if
+-- something in between lends out connections of its own.
 SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AS clock,
        VERSION() AS version, @@global.read_only AS is_read_only,
-       COALESCE(CONCAT('dblock:', LEFT(SHA2(DATABASE(), 256), 12), ':'), '') AS prefix;
+       COALESCE(CONCAT('dblock:', LEFT(SHA2(DATABASE(), 256), 12), ':'), '') AS prefix,
+       CONNECTION_ID() AS own_id;
 
 -- name: has_wsrep
 -- in: nothing

@@ -21,9 +21,15 @@
 -- so at least 2 ** (q / 16) microseconds were left, at most 4.5 % more.
 
 -- name: lease_take
--- in: name, owner, ttl, pid, host, label, session, name, session, not_after, not_after
+-- in: name, owner, ttl, pid, is there a bell, bell, host, label, session, name, session,
+--     not_after, does it go past the line, prefix, name, not_after
 -- out: affected rows 1 (new name), 2 (free name) or 0; insert id: see above
 -- Takes a free name; session NULL: a timed grant. One statement, one round trip.
+-- The bell (line.sql) is locked on the way, with the row that is to be inserted, so before
+-- anybody can see the grant. If somebody else was faster it is of no use, and is unlocked
+-- by the caller's next statement; a statement that selects nothing has locked none. That it
+-- could not be had changes nothing: who waits naps then. Whoever lets those pass who wait
+-- is stopped by the gate of the first of them, in the server's memory.
 -- Held, kept or ended name: the read of `seen` (a consistent read without a lock,
 -- as INSERT ... SELECT does at READ COMMITTED) selects nothing, so no row is locked
 -- or written, and nothing is waited for, whatever guards stand on it. The locking
@@ -55,7 +61,8 @@ SELECT ?,
                 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 1)))) >> 11,
        ?, me.id,
        COALESCE(me.expires_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + ?),
-       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), ?, ?, ?
+       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+       ? + 0 * IF(?, GET_LOCK(?, 0) IS NULL, 0), ?, ?
   FROM dblock_floor f
   LEFT JOIN dblock_session me ON me.id = ?
   LEFT JOIN dblock_lease seen ON seen.name = ?
@@ -64,6 +71,7 @@ SELECT ?,
    AND seen.owner IS NULL
    AND COALESCE(seen.expires_at, 0) <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
    AND TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) <= ?
+   AND (? OR IS_FREE_LOCK(CONCAT(?, 'l', LEFT(SHA2(?, 256), 32))))
     ON DUPLICATE KEY UPDATE
        owner = IF(dblock_lease.owner IS NULL AND dblock_lease.expires_at <= VALUES(since)
             AND TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) <= ?,
@@ -118,8 +126,8 @@ SELECT token FROM dblock_lease
 SELECT /*+ MAX_EXECUTION_TIME(50) */ token FROM dblock_lease WHERE name = ? FOR UPDATE;
 
 -- name: lease_take_ended
--- in: owner, session, ttl, session, session, pid, host, label, name, seen token, session,
---     session, not_after
+-- in: owner, session, ttl, session, session, host, label, pid, is there a bell, bell, name,
+--     seen token, session, session, not_after, does it go past the line, prefix, name
 -- out: affected rows 1 or 0; insert id: as of lease_take
 -- Takes a name whose holder has ended, as a look has seen it: its session expired,
 -- and session_end_expired has deleted it since, or its own time is over. The token
@@ -129,6 +137,7 @@ SELECT /*+ MAX_EXECUTION_TIME(50) */ token FROM dblock_lease WHERE name = ? FOR 
 -- The guard that stands on an ended row was met by lease_probe; one that is faster
 -- than this finds no session any more, or makes this wait a second and fail (1205).
 -- The row may have been purged: 0 rows, and it is never inserted here.
+-- Bell and gate as in lease_take; the bell is locked only if the row is changed.
 UPDATE dblock_lease
    SET owner = ?,
        since = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
@@ -138,18 +147,24 @@ UPDATE dblock_lease
             CAST(GREATEST(token + 1, since) AS UNSIGNED) * 2048
             | (since > token) << 10
             | FLOOR(16 * LOG2(expires_at - since))) >> 11,
-       session = ?, pid = ?, host = ?, label = ?
+       session = ?, host = ?, label = ?,
+       pid = ? + 0 * IF(?, GET_LOCK(?, 0) IS NULL, 0)
  WHERE name = ? AND token = ?
    AND IF(session IS NULL,
             expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
             NOT EXISTS (SELECT 1 FROM dblock_session s WHERE s.id = dblock_lease.session))
    AND (? IS NULL OR EXISTS (SELECT 1 FROM dblock_session me WHERE me.id = ?
             AND me.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
-   AND TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) <= ?;
+   AND TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) <= ?
+   AND (? OR IS_FREE_LOCK(CONCAT(?, 'l', LEFT(SHA2(?, 256), 32))));
 
 -- name: lease_drop
--- in: name, owner
--- out: affected rows 1 or 0; error 1205: the row is locked
+-- in: has this connection the bell, bell, prefix, name, name, owner
+-- out: affected rows 1 or 0; insert id: 0, or the connection of the first in line, who is
+--      still to be woken; error 1205: the row is locked
+-- Wakes whoever is first in line by unlocking the bell, while the row is locked: he looks
+-- when this is committed, or waits for that (line.sql). If another connection has the
+-- bell, or none, the caller wakes him afterwards.
 -- Gives back what (name, owner) holds, if in force; what is to stay taken for a minimum
 -- time is extended instead. One round trip. Only a guard, a break or a take that came too
 -- late has the row of a grant in force locked, so MariaDB does not wait at all, and
@@ -157,22 +172,27 @@ UPDATE dblock_lease
 -- Lost answer: asked again it changes nothing, and answers 0.
 /*M! SET STATEMENT innodb_lock_wait_timeout = 0 FOR */
 UPDATE dblock_lease
-   SET owner = NULL, session = NULL,
-       since = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), expires_at = 0
+   SET owner = NULL, session = NULL, expires_at = 0,
+       since = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+            + 0 * LAST_INSERT_ID(IF(? AND RELEASE_LOCK(?), 0,
+                COALESCE(IS_USED_LOCK(CONCAT(?, 'l', LEFT(SHA2(?, 256), 32))), 0)))
  WHERE name = ? AND owner = ?
    AND IF(session IS NULL,
             expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
             EXISTS (SELECT 1 FROM dblock_session s WHERE s.id = dblock_lease.session));
 
 -- name: lease_drop_nowait
--- in: name, owner
--- out: affected rows 2 or 0; error 3572: the row is locked
+-- in: has this connection the bell, bell, prefix, name, name, owner
+-- out: affected rows 2 or 0; insert id: as of lease_drop; error 3572: the row is locked
 -- The same for MySQL 8, which has no UPDATE that does not wait. The SELECT locks the
 -- row or fails at once, and the insert is always a duplicate of the row that it has
 -- just locked.
 INSERT INTO dblock_lease (name, token, expires_at, since, pid, host, label)
 SELECT l.name, l.token, 0,
-       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), l.pid, l.host, l.label
+       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+            + 0 * LAST_INSERT_ID(IF(? AND RELEASE_LOCK(?), 0,
+                COALESCE(IS_USED_LOCK(CONCAT(?, 'l', LEFT(SHA2(?, 256), 32))), 0))),
+       l.pid, l.host, l.label
   FROM dblock_lease l
  WHERE l.name = ? AND l.owner = ?
    AND IF(l.session IS NULL,
