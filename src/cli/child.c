@@ -134,18 +134,14 @@ void child_plan_clear(struct child_plan *plan)
 /* The child of vfork(): it runs in our memory while we wait, so it changes nothing
  * there but *ret_cause. All signals are blocked until the very end. */
 _Noreturn static void become(const struct child_plan *plan, char **environment, bool is_foreground,
-    const struct terminal *terminal, bool is_terminal_lent, pid_t parent, const sigset_t *mask,
-    volatile int *ret_cause)
+    pid_t parent, const sigset_t *mask, volatile int *ret_cause)
 {
     /* KILL, as a lock that ends with dblock's connection is free at once: there is
      * no time for anything gentler. A parent that is dead already sends nothing. */
     if (prctl(PR_SET_PDEATHSIG, (unsigned long)SIGKILL, 0L, 0L, 0L) != 0 || getppid() != parent)
         _exit(EXIT_CODE_MACHINE);
-    if (!is_foreground) {
+    if (!is_foreground)
         (void)setpgid(0, 0);
-        if (is_terminal_lent)
-            terminal_give(terminal, getpid());
-    }
     signals_reset();
     signals_restore_mask(mask);
     (void)execve(plan->path, plan->words, environment);
@@ -170,17 +166,19 @@ pid_t child_start(const struct child_plan *plan, char **environment, bool is_for
      * posix_spawn() would be as cheap, and knows of no parent-death signal. */
     child = vfork();
     if (child == 0)
-        become(plan, environment, is_foreground, terminal, is_terminal_lent, parent, &mask, &cause);
+        become(plan, environment, is_foreground, parent, &mask, &cause);
     if (child < 0)
         cause = errno;
     signals_restore_mask(&mask);
-    terminal->is_lent = child > 0 && is_terminal_lent;
     if (child > 0 && cause != 0) {
         while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
             continue;
-        terminal_take_back(terminal, child);
         child = -1;
     }
+    /* Not by the child, before its exec: a control-Z would stop it there, and us with it, as we
+     * wait for the exec. One that reads before this is stopped by SIGTTIN, and continued. */
+    if (child > 0 && is_terminal_lent)
+        terminal_lend(terminal, child);
     errno = cause;
     return child;
 }

@@ -212,7 +212,8 @@ static void on_stopped(struct loop *loop, int number)
 
     if (terminal->descriptor < 0 || is_foreground(loop) || loop->state != RUNNING)
         return;
-    if ((number == SIGTTIN || number == SIGTTOU) && terminal_is_ours(terminal)) {
+    if ((number == SIGTTIN || number == SIGTTOU) &&
+        (terminal_is_ours(terminal) || terminal_is_with(terminal, supervision->child))) {
         terminal_lend(terminal, supervision->child);
         send_signal(loop, SIGCONT);
         return;

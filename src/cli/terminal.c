@@ -18,29 +18,29 @@ bool terminal_is_ours(const struct terminal *terminal)
     return terminal->descriptor >= 0 && tcgetpgrp(terminal->descriptor) == getpgrp();
 }
 
+bool terminal_is_with(const struct terminal *terminal, pid_t group)
+{
+    return terminal->descriptor >= 0 && tcgetpgrp(terminal->descriptor) == group;
+}
+
 bool terminal_is_to_be_lent(const struct terminal *terminal)
 {
     return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && terminal_is_ours(terminal);
 }
 
-void terminal_give(const struct terminal *terminal, pid_t group)
-{
-    (void)tcsetpgrp(terminal->descriptor, group);
-}
-
 /* A background process that does this is stopped with SIGTTOU unless it is blocked. */
-static void give_blocked(const struct terminal *terminal, pid_t group)
+static void give(const struct terminal *terminal, pid_t group)
 {
     sigset_t old_mask;
 
     signals_block_all(&old_mask);
-    terminal_give(terminal, group);
+    (void)tcsetpgrp(terminal->descriptor, group);
     signals_restore_mask(&old_mask);
 }
 
 void terminal_lend(struct terminal *terminal, pid_t group)
 {
-    give_blocked(terminal, group);
+    give(terminal, group);
     terminal->is_lent = true;
 }
 
@@ -54,5 +54,5 @@ void terminal_take_back(struct terminal *terminal, pid_t group)
     foreground = tcgetpgrp(terminal->descriptor);
     /* Somebody else's by now: a shell that has put us into the background. */
     if (foreground == group || foreground <= 0)
-        give_blocked(terminal, getpgrp());
+        give(terminal, getpgrp());
 }

@@ -17,12 +17,12 @@ void terminal_open(struct terminal *terminal);
 /* Is it this process group's now? */
 bool terminal_is_ours(const struct terminal *terminal);
 
+/* Is it that group's? */
+bool terminal_is_with(const struct terminal *terminal, pid_t group);
+
 /* Should COMMAND have it from the start? If it is ours, and not shared with the
  * other members of a pipeline, a pager say, who would be stopped by it. */
 bool terminal_is_to_be_lent(const struct terminal *terminal);
-
-/* Async-signal-safe, with all signals blocked (SIGTTOU above all). */
-void terminal_give(const struct terminal *terminal, pid_t group);
 
 /* Lends it to a group, or takes back what was lent and not passed on. */
 void terminal_lend(struct terminal *terminal, pid_t group);

@@ -55,6 +55,15 @@ keys "$run cat | tr a-z A-Z\n" 'tr a-z' 'in a pipeline'
 keys 'piped\n' 'PIPED' 'COMMAND reads, and the pipeline works'
 keys '\004' 'ready>' 'control-D is its end of input'
 
+# As soon as the lock is held: COMMAND may not have been started yet.
+for each in 1 2 3 4 5 6; do
+    keys "$run cat\n" 'run x -- cat' "round $each"
+    until_true 'it runs' is_held x
+    keys '\032' 'Stopped' "is stopped at once ($each)"
+    keys 'fg\n' 'run x -- cat' "and continued ($each)"
+    keys '\004' 'ready>' "until its input ends ($each)"
+done
+
 keys "$run cat\n" 'run x -- cat' 'once more'
 until_true 'it runs' is_held x
 keys '\032' 'Stopped' 'is stopped'
