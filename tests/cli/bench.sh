@@ -219,7 +219,7 @@ if command -v script > /dev/null; then
     on_terminal()
     {
         : > "$folder/started.out"
-        start bash -c "TERM=dumb exec script -qefc '\"\$DBLOCK\" bench $1' /dev/null < '$folder/keys'"
+        start bash -c "TERM=dumb exec script -qefc 'exec \"\$DBLOCK\" bench $1' /dev/null < '$folder/keys'"
         terminal=$!
         exec 9> "$folder/keys"
         until_true "bench $1: asks" grep -q 'Go on? \[y/N\]' "$folder/started.out" && pass "bench $1: asks"
