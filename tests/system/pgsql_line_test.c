@@ -334,7 +334,7 @@ static void lost_connection__is_noticed_and_loses_the_place(void **state)
 /* Each NOTIFY of the database wakes all that LISTEN: so there are eight, and the others look. */
 static void bells__are_eight(void **state)
 {
-    char name[16];
+    char name[32];
     uint64_t begun_ms;
     int n_looking = 0;
     int i;
