@@ -146,13 +146,15 @@ static int has_room(struct dblock_connection *connection)
 {
     struct mysql_bells *bells = connection->bells;
     struct mysql_bell_register *all;
+    uint64_t now_us;
     size_t i;
 
     if (bells->n < BELLS_MAX)
         return 1;
-    if (connection->used_us - bells->cleared_us < CLEAR_US)
+    now_us = dblock_clock_us();
+    if (bells->cleared_us != 0 && now_us - bells->cleared_us < CLEAR_US)
         return 0;
-    bells->cleared_us = connection->used_us;
+    bells->cleared_us = now_us;
     all = lock_register(connection);
     for (i = 0; i < BATCH; ++i)
         mark(bells, &bells->all[i]);
