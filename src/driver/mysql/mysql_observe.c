@@ -73,7 +73,7 @@ static void read_waiters(const struct mysql_hold *hold, struct dblock_connection
     size_t n;
 
     memset(waiters, 0, sizeof *waiters);
-    if (!connection->has_line)
+    if (!connection->has_line || (!connection->is_mariadb && connection->version < 80022))
         return;
     mysql_line_pattern(connection, hold, pattern);
     mysql_in_text(connection, MYSQL_B_PATTERN, pattern);

@@ -84,12 +84,14 @@ SELECT IS_USED_LOCK(CONCAT(?, ?, LEFT(SHA2(?, 256), 32))) AS connection;
 -- in: pattern, after, from, below, limit
 -- out: name, how many wait
 -- What the server's connections are doing: those of the same user, or all with the right
--- PROCESS. `pattern` matches the statements above for one strategy. (SUBSTR, as MariaDB
--- groups an UNHEX of a text without a limit wrongly.)
+-- PROCESS. `pattern` matches the statements above for one strategy. MySQL's other table of
+-- that name fails if anybody's statement is not text (3854), as most of ours, so versions
+-- before 8.0.22 cannot tell. SUBSTR, as MariaDB groups an UNHEX of a text without a limit
+-- wrongly.
 SELECT w.name, COUNT(*) AS n_waiters
   FROM (SELECT UNHEX(SUBSTR(SUBSTRING_INDEX(SUBSTRING_INDEX(p.info, 'SHA2(x''', -1), '''', 1),
             1, 510)) AS name
-          FROM information_schema.processlist p
+          FROM /*M! information_schema.processlist */ /*!80022 performance_schema.processlist */ p
          WHERE p.state IN ('User lock', 'User sleep') AND p.info LIKE ?) w
  WHERE w.name > ? AND w.name >= ? AND w.name < ?
  GROUP BY w.name
