@@ -407,3 +407,35 @@ int mysql_break(struct mysql_fixture *fixture, struct dblock_connection *connect
         connection, &fixture->call, strategy, &subject, token, REST);
     return tell(fixture);
 }
+
+int mysql_take_heeding(struct mysql_fixture *fixture, struct dblock_connection *connection,
+    int strategy, const char *name, const char *owner)
+{
+    struct dblock_take take = mysql_take_of(name, owner, NULL, 60000000);
+
+    take.heeds_line = 1;
+    return mysql_take_as(fixture, connection, strategy, &take);
+}
+
+int mysql_stand(struct mysql_fixture *fixture, struct dblock_connection *connection, int strategy,
+    const char *name, uint64_t wait_us)
+{
+    struct dblock_subject subject = mysql_subject(name);
+
+    LIMIT();
+    fixture->status = fixture->driver->line.stand(
+        connection, &fixture->call, strategy, &subject, wait_us, 0, REST);
+    return tell(fixture);
+}
+
+int mysql_rest(struct mysql_fixture *fixture, struct dblock_connection *connection,
+    const char *owner, uint64_t limit_us)
+{
+    char text[40] = "";
+
+    if (owner != NULL)
+        dblock_id_text(mysql_id(owner), text);
+    mysql_fixture_limit(fixture, limit_us, fixture->call.cancel_fd);
+    fixture->status = fixture->driver->line.rest(connection, &fixture->call, text, REST);
+    return tell(fixture);
+}

@@ -94,4 +94,13 @@ int mysql_look(struct mysql_fixture *fixture, struct dblock_connection *connecti
 int mysql_break(struct mysql_fixture *fixture, struct dblock_connection *connection, int strategy,
     const char *name, int64_t token);
 
+/* Timed, for a minute, and lets those pass who wait. */
+int mysql_take_heeding(struct mysql_fixture *fixture, struct dblock_connection *connection,
+    int strategy, const char *name, const char *owner);
+int mysql_stand(struct mysql_fixture *fixture, struct dblock_connection *connection, int strategy,
+    const char *name, uint64_t wait_us);
+/* `owner` NULL: not known. */
+int mysql_rest(struct mysql_fixture *fixture, struct dblock_connection *connection,
+    const char *owner, uint64_t limit_us);
+
 #endif
