@@ -281,3 +281,25 @@ void dblk_channels_close(dblock_client *client, int how)
         continue;
     dblk_unlock_client(client);
 }
+
+static void free_list(dblock_client *client, struct dblk_channel *channel, int how)
+{
+    while (channel != NULL) {
+        struct dblk_channel *next = channel->next;
+
+        dblk_link_close(client, channel->link, how);
+        if (how != DBLOCK_CLOSE_FORKED)
+            (void)pthread_mutex_destroy(&channel->use);
+        dblk_release(channel);
+        channel = next;
+    }
+}
+
+void dblk_channels_fini(dblock_client *client)
+{
+    int how = dblk_is_forked(client) ? DBLOCK_CLOSE_FORKED : DBLOCK_CLOSE_ABORT;
+
+    free_list(client, client->channels, how);
+    free_list(client, client->buried, how);
+    client->channels = client->buried = NULL;
+}

@@ -52,5 +52,7 @@ void dblk_channel_proved(dblock_client *client, struct dblk_channel *channel, ui
 
 /* Closes all; for dblock_close() and for a fork. */
 void dblk_channels_close(dblock_client *client, int how);
+/* With the client itself: those that a call opened or gave back while it was being closed. */
+void dblk_channels_fini(dblock_client *client);
 
 #endif

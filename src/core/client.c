@@ -91,6 +91,7 @@ static void close_descriptor(int fd)
 
 static void free_client(dblock_client *client)
 {
+    dblk_channels_fini(client);
     if (client->keeper_target != client->target)
         client->driver->target_close(client->keeper_target);
     client->driver->target_close(client->target);
