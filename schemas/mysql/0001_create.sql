@@ -11,7 +11,10 @@
 -- and a program that locks
 --   GRANT SELECT, INSERT, UPDATE, DELETE ON `database`.* TO 'user'@'host';
 -- or the same on each dblock_ table alone. Ending another user's advisory lock
--- needs CONNECTION ADMIN (MariaDB), CONNECTION_ADMIN (MySQL 8), SUPER (before).
+-- needs CONNECTION ADMIN (MariaDB), CONNECTION_ADMIN (MySQL 8), SUPER (before). So does
+-- waking at once who waits as another user, when a lock is given back or broken by a
+-- process other than its holder's; without, he looks within some seconds. How many wait
+-- as other users is seen with PROCESS.
 --
 -- Names, owners, labels and hosts are bytes (VARBINARY): no collation can make two
 -- names one, and "Job", "job" and "job " are three locks. Times and tokens are
