@@ -111,8 +111,11 @@ dblock_status mysql_hold_drop(const struct mysql_hold *hold, struct dblock_conne
     } else { /* it ends at another time now than the first in line knows */
         status = extend(
             hold, connection, call, "release", subject, owner, keep_us, answer, reterr);
-        if (status == DBLOCK_OK && answer->outcome != DBLOCK_ANSWER_PINNED)
+        if (status == DBLOCK_OK && answer->outcome != DBLOCK_ANSWER_PINNED) {
             mysql_bell_mark(connection, owner);
+            if (!mysql_bell_find(connection, owner))
+                mysql_line_wake(hold, connection, call, subject);
+        }
     }
     mysql_bell_settle(connection, call);
     return status;
