@@ -5,6 +5,7 @@
  * A lost answer is never uncertain: what the connection may have got goes with it. */
 #include "pgsql_error.h"
 #include "pgsql_grant.h"
+#include "pgsql_line.h"
 #include "pgsql_statement.h"
 #include "pgsql_steps.h"
 
@@ -66,6 +67,7 @@ static dblock_status attempt(struct dblock_connection *connection, const struct 
     if (slice_us > 0) {
         (void)snprintf(slice, sizeof slice, "%llu", (unsigned long long)(slice_us / 1000 + 1));
         pgsql_put_text(&parameters, slice);
+        pgsql_put_line(&parameters, connection->target, DBLOCK_ROW, subject);
         pgsql_message_add(&message, STATEMENT_ROW_ARM, &parameters);
         pgsql_message_add_quiet(&message, STATEMENT_ROW_WAIT, NULL);
         parameters.n = 1;
@@ -98,11 +100,10 @@ static dblock_status wait_for(struct dblock_connection *connection,
         uint64_t slice_us = until_us - now_us;
         struct dblock_call slice_call = *call;
 
-        /* one statement may wait twice: for its turn behind the lock, then for the holder */
-        if (slice_us > connection->slice_us / 2)
-            slice_us = connection->slice_us / 2;
-        if (slice_call.deadline_us > now_us + 2 * slice_us + connection->target->io_timeout_us)
-            slice_call.deadline_us = now_us + 2 * slice_us + connection->target->io_timeout_us;
+        if (slice_us > connection->slice_us)
+            slice_us = connection->slice_us;
+        if (slice_call.deadline_us > now_us + slice_us + connection->target->io_timeout_us)
+            slice_call.deadline_us = now_us + slice_us + connection->target->io_timeout_us;
         status = attempt(
             connection, &slice_call, subject, slice_us, &is_cancelled, answer, reterr);
         now_us = dblock_clock_us();

@@ -31,26 +31,41 @@ SELECT CASE WHEN EXISTS (SELECT 1 FROM locked) THEN true
     WHEN EXISTS (SELECT 1 FROM dblock_schema.dblock_row AS r WHERE r.name = $1) THEN false END;
 
 -- name: row_arm
--- in: $1 name (bytea), $2 how long (text, ms)
+-- in: $1 name (bytea), $2 how long (text, ms), $3 and $4 key of the turn
 -- out: the settings, for the rest of this transaction
--- DO takes no parameters, so row_wait reads them here; as hex digits, which need no
--- quoting. Local to the transaction, which ends with the slice: nothing stays behind.
+-- DO takes no parameters, so row_wait reads them here; the name as hex digits, which need
+-- no quoting. Local to the transaction, which ends with the slice: nothing stays behind.
 SELECT pg_catalog.set_config('dblock.name', pg_catalog.encode($1, 'hex'), true),
-    pg_catalog.set_config('lock_timeout', $2::text, true);
+    pg_catalog.set_config('lock_timeout', $2::text, true),
+    pg_catalog.set_config('dblock.high', $3::integer::text, true),
+    pg_catalog.set_config('dblock.low', $4::integer::text, true);
 
 -- name: row_wait
 -- in: nothing (row_arm)
 -- out: nothing; row_take follows and tells
--- Stands in the server's queue for one slice. Its end by lock_timeout, or by the cancel
--- request of a caller that gives up, is caught here: uncaught, each would be a line in
--- the server's log. A caught one undoes the block, and with it any lock it got. The server
--- signals a cancel request twice, to the process and to its group, and on a busy machine the
--- second comes late: that is what the nap is for.
+-- Stands in the server's queue for one slice: the turn, an advisory lock that who gets the
+-- row keeps to the end of its transaction. FOR UPDATE has a queue of its own, but there one
+-- statement waits twice, behind the others and for the holder, each time for the whole of
+-- lock_timeout. Here the second wait has what the first one left, and is needed only if the
+-- holder came without a turn (a try, plain SQL). The holder's end shows its row free before
+-- it lets the turn go.
+-- The end of a slice by lock_timeout, or by the cancel request of a caller that gives up, is
+-- caught here: uncaught, each would be a line in the server's log. A caught one undoes the
+-- block, and with it any lock it got. The server signals a cancel request twice, to the
+-- process and to its group, and on a busy machine the second comes late: that is what the
+-- nap is for.
 -- The slice is short and ends with its transaction, because a statement that waits holds
 -- a snapshot, and CREATE INDEX CONCURRENTLY waits for those while it may hold up the
 -- holder. Shorter also than deadlock_timeout, so log_lock_waits stays silent.
 DO $dblock$
+DECLARE
+    over_at CONSTANT timestamptz := pg_catalog.clock_timestamp()
+        + pg_catalog.current_setting('lock_timeout')::interval;
 BEGIN
+    PERFORM pg_catalog.pg_advisory_xact_lock(pg_catalog.current_setting('dblock.high')::integer,
+        pg_catalog.current_setting('dblock.low')::integer);
+    PERFORM pg_catalog.set_config('lock_timeout', greatest(1, extract(epoch FROM
+        over_at - pg_catalog.clock_timestamp()) * 1000)::integer::text, true);
     PERFORM 1 FROM dblock_schema.dblock_row AS r
     WHERE r.name = pg_catalog.decode(pg_catalog.current_setting('dblock.name'), 'hex')
     FOR UPDATE;
