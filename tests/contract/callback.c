@@ -96,10 +96,10 @@ static void free__waits_for_a_callback_that_runs(struct contract *contract)
     struct hearing hearing = { .act = linger };
     dblock_client *client = open_client(contract, NULL);
     struct dblock_options options = own_options(contract);
-    uint64_t end_ms = test_now_ms() + 3000;
+    uint64_t end_ms = test_now_ms() + 5000;
     dblock_lock *lock;
 
-    options.ttl_ms = 100;
+    options.ttl_ms = 400; /* a grant whose answer is slower than its ttl is none */
     options.on_event = hear;
     options.context = &hearing;
     lock = take_with(contract, client, own_name(contract, "x"), &options);
@@ -110,22 +110,29 @@ static void free__waits_for_a_callback_that_runs(struct contract *contract)
     assert_int_equal(1, atomic_load(&hearing.n_restored)); /* it had come to its end */
 }
 
+static void linger_long(const struct dblock_event *event, struct hearing *hearing)
+{
+    (void)event;
+    (void)hearing;
+    test_pass_ms(1000);
+}
+
 /* One lock's slow callback must not cost another its heartbeat. */
 static void slow_callback__does_not_stop_heartbeats(struct contract *contract)
 {
-    struct hearing hearing = { .act = linger };
+    struct hearing hearing = { .act = linger_long };
     dblock_client *client = open_client(contract, NULL);
     struct dblock_options options = own_options(contract);
     dblock_lock *lock;
 
-    options.ttl_ms = 150;
+    options.ttl_ms = 500;
     lock = take_with(contract, client, own_name(contract, "x"), &options);
     options.heartbeat = DBLOCK_HEARTBEAT_OFF;
-    options.ttl_ms = 100;
+    options.ttl_ms = 150;
     options.on_event = hear;
     options.context = &hearing;
     (void)take_with(contract, client, own_name(contract, "y"), &options);
-    assert_true(test_until(has_heard_lost, &hearing, 3000));
+    assert_true(test_until(has_heard_lost, &hearing, 5000));
     assert_int_equal(1, dblock_lock_is_held(lock));
     expect_status(contract, DBLOCK_OK, dblock_confirm(lock, &contract->error));
 }

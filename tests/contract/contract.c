@@ -275,12 +275,24 @@ dblock_status attempt(struct contract *contract, dblock_client *client, const ch
     return status;
 }
 
+/* A grant whose answer is slower than its ttl is none. A disk that flushes for somebody else
+ * makes it so for a moment. */
+static int is_too_short_to_be_sure(const struct dblock_options *options)
+{
+    return options->ttl_ms > 0 && options->ttl_ms < 400;
+}
+
 dblock_lock *take_with(struct contract *contract, dblock_client *client, const char *name,
     const struct dblock_options *options)
 {
     dblock_lock *lock = NULL;
+    dblock_status status = attempt(contract, client, name, options, &lock);
+    int n_left;
 
-    expect_status(contract, DBLOCK_OK, attempt(contract, client, name, options, &lock));
+    for (n_left = 4; status == DBLOCK_BUSY && is_too_short_to_be_sure(options) && n_left > 0;
+         --n_left)
+        status = attempt(contract, client, name, options, &lock);
+    expect_status(contract, DBLOCK_OK, status);
     assert_int_equal(1, dblock_lock_is_held(lock));
     return lock;
 }

@@ -418,11 +418,10 @@ static int wait_and_fork(void *context, int ready_fd)
     if (stand(&party, 60 * SECOND) != DBLOCK_ANSWER_YES)
         return 1;
     (void)close(forker->ends[1]);
-    if (fork() == 0) {
-        (void)close(ready_fd);
+    if (fork() == 0) { /* it has let go of the place by the time it runs */
+        process_ready(ready_fd, 1);
         _exit(read(forker->ends[0], &byte, 1) != 0);
     }
-    process_ready(ready_fd, 1);
     process_stay();
     return 0;
 }
