@@ -33,7 +33,9 @@ enum { /* kinds of grants, for the mask of a case */
     RECORDED = BEAT | TIMED,
     LIVE = ROW | ADVISORY,
     ALL = RECORDED | LIVE,
-    ONCE = 0 /* not about a kind: runs once, with lease */
+    ONCE = 0, /* not about a kind: runs once, with lease */
+
+    ALONE = 1 << 6 /* with a kind: it changes the server for everybody */
 };
 
 struct contract_kind {

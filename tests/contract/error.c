@@ -290,7 +290,7 @@ const struct contract_case error_cases[] = {
     { "missing_right__is_a_permission_error", missing_right__is_a_permission_error, RECORDED,
         has_rights },
     { "read_only_database__is_an_error_of_its_own", read_only_database__is_an_error_of_its_own,
-        RECORDED, can_be_read_only },
+        RECORDED | ALONE, can_be_read_only },
     { "trace__tells_what_happens_and_no_secret", trace__tells_what_happens_and_no_secret, ALL,
         NULL },
     { NULL, NULL, 0, NULL },

@@ -17,12 +17,12 @@ static int is_free(void *context)
                &search->contract->error) == DBLOCK_NOT_HELD;
 }
 
-/* A heartbeat that has gone out: the keeper has a connection. */
+/* The second heartbeat: the keeper has a connection, and the search after the first is over. */
 static int has_beaten(void *context)
 {
     struct dblock_stats stats = DBLOCK_STATS_INIT;
 
-    return dblock_client_stats(context, &stats) == DBLOCK_OK && stats.heartbeats > 0;
+    return dblock_client_stats(context, &stats) == DBLOCK_OK && stats.heartbeats > 1;
 }
 
 static void expect_swept(struct contract *contract, int is_keeper_connected)
