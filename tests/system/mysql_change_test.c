@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* mysql_change_test.c - what the MySQL driver does to a lease or insert that is there: drop,
- * extend, draw, break. (One that is guarded: mysql_driver_test.c.) */
+ * extend, draw, break. (One that is guarded: mysql_driver_test.c.) Alone on its server. */
 #include "mysql_fixture.h"
 
 #include <setjmp.h>

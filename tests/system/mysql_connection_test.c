@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* mysql_connection_test.c - the MySQL driver's connections and failures: what has been lost,
- * what has not been sent, who lacks which right, and that no password shows. */
+ * what has not been sent, who lacks which right, and that no password shows.
+ * Alone on its server. */
 #include "mysql_fixture.h"
 
 #include <setjmp.h>

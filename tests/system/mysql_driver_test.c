@@ -2,7 +2,7 @@
 /* mysql_driver_test.c - the MySQL driver's table called directly, on the server of
  * DBLOCK_TEST_MYSQL: sessions, lease and insert. What is done to a grant that is there:
  * mysql_change_test.c; listing and purge: mysql_observe_test.c; connections, rights and
- * failures: mysql_connection_test.c; row and advisory: mysql_lock_test.c. */
+ * failures: mysql_connection_test.c; row and advisory: mysql_lock_test.c. Alone on its server. */
 #include "mysql_fixture.h"
 
 #include <setjmp.h>

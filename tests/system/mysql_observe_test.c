@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* mysql_observe_test.c - the MySQL driver's table called directly, on the server of
- * DBLOCK_TEST_MYSQL: what a session holds, listing, and the purge. */
+ * DBLOCK_TEST_MYSQL: what a session holds, listing, and the purge. Alone on its server. */
 #include "mysql_fixture.h"
 
 #include <setjmp.h>

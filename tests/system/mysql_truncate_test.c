@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mysql_truncate_test.c - row_table.h on the server of DBLOCK_TEST_MYSQL. */
+/* mysql_truncate_test.c - row_table.h on the server of DBLOCK_TEST_MYSQL. Alone on its server. */
 #include "mysql_fixture.h"
 
 #include <setjmp.h>

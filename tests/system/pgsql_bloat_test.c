@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* pgsql_bloat_test.c - what a day of heartbeats and grants leaves in the tables:
- * nothing. Pages and dead rows are counted, not argued about. */
+ * nothing. Pages and dead rows are counted, not argued about. Alone on its server. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

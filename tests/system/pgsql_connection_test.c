@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* pgsql_connection_test.c - the PostgreSQL driver's connections: round trips, what a
- * failure is called and whether it had an effect, URLs and rights. */
+ * failure is called and whether it had an effect, URLs and rights. Alone on its server. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

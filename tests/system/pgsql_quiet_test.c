@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* pgsql_quiet_test.c - sixteen that wait are in nobody's way on the server: not of the
  * holder who makes an index, nor of vacuum and of changes to dblock's own tables, and not
- * in the server's log. All four strategies (C5, C16). */
+ * in the server's log. All four strategies (C5, C16). Alone on its server. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pgsql_truncate_test.c - row_table.h on the server of DBLOCK_TEST_PGSQL. */
+/* pgsql_truncate_test.c - row_table.h on the server of DBLOCK_TEST_PGSQL. Alone on its server. */
 #include "pgsql_fixture.h"
 
 #include <setjmp.h>
