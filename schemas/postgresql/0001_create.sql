@@ -115,129 +115,104 @@ CREATE TABLE IF NOT EXISTS dblock_token (
 -- How those who wait for a lease or insert stand in line (src/driver/pgsql/sql/line.sql
 -- says why it works): waits until it is the first of the line of that name. The line is
 -- an advisory lock, (high, low), that the first one holds and its session keeps.
---   tables      the schema of these tables, quoted: search_path while it reads them
+--   tables      the schema of these tables, quoted: search_path of this session from now on
 --   slice_ms    no transaction of it lasts longer: its snapshot would hold up CREATE INDEX
 --               CONCURRENTLY and vacuum
---   n_slices    after so many it asks to be called again, outcome 0
---   wait_ms     the whole time
+--   n_slices    after so many, or earlier, it asks to be called again: outcome 0
 --   outcome     1 the first, and LISTENs for its wake-ups; 4 the first, but too many
 --               LISTEN already; 3 the name has been free for a slice, although others come
---               before; 2 the time is over. With 2 and 3 it has left the line.
---   ticket, seen, n_free   NULL at first; what an outcome of 0 hands on
+--               before; 2 cancelled. With 2 and 3 it has left the line.
+--   ticket, seen   NULL at first; what an outcome of 0 hands on
 -- Its waits end by lock_timeout or a cancel request, both caught, so that they are no
--- line in the server's log. It waits and reads the tables by turns, each in a transaction
--- of its own: whoever changes a table is not kept waiting for a slice.
+-- line in the server's log. A hundred that wait do so a hundred times a slice: what is done
+-- then is what they cost, so only one of them looks whether the name is free. In order of
+-- arrival it is who comes right after the first, else who has the lock (high, ~low). It
+-- waits and looks by turns, each in a transaction of its own: whoever changes a table is
+-- not kept waiting for a slice.
 CREATE OR REPLACE PROCEDURE dblock_stand(tables text, strategy integer, lock_name bytea,
     high integer, low integer, is_fair boolean, slice_ms integer, n_slices integer,
-    wait_ms bigint, INOUT outcome integer, INOUT ticket integer, INOUT seen text,
-    INOUT n_free integer)
+    INOUT outcome integer, INOUT ticket integer, INOUT seen bigint)
 LANGUAGE plpgsql AS $dblock$
 DECLARE
     slot_class CONSTANT integer := 1684171883;
     n_slots CONSTANT integer := 8;
-    over_at CONSTANT timestamptz := clock_timestamp() + wait_ms * interval '1 ms';
-    ages bigint[]; -- of the tickets before mine, by how much they are older
+    ages bigint[];  -- of the two tickets before mine, by how much they are older
+    before integer; -- key of the ticket right before mine
+    behind integer; -- key of the ticket that is waited for; NULL: for the line itself
+    is_looker boolean := is_fair;
     must_count boolean := is_fair;
-    must_yield boolean := false;
-    is_late boolean := false; -- a slice is over
-    left_ms double precision;
-    free_token bigint; -- not NULL: the name is free
-    now_seen text;
+    must_look boolean := false;
+    seen_before bigint;
 BEGIN
     outcome := 0;
+    PERFORM set_config('search_path', tables || ', pg_temp', false),
+        set_config('lock_timeout', slice_ms::text, false);
     IF is_fair AND ticket IS NULL THEN
-        PERFORM set_config('search_path', tables || ', pg_temp', true);
         ticket := (nextval('dblock_token_count') & 268435455)::integer;
         PERFORM pg_advisory_lock(~high, (low & -268435456) | ticket);
-        COMMIT;
     END IF;
-    LOOP
+    FOR i IN 1 .. n_slices LOOP
+        COMMIT;
         BEGIN
-            IF is_late THEN
-                PERFORM set_config('lock_timeout', slice_ms::text, true),
-                    set_config('search_path', tables || ', pg_temp', true);
-                IF strategy = 1 THEN
-                    SELECT CASE WHEN CASE WHEN l.owner IS NULL THEN true
-                            WHEN l.session IS NULL THEN l.expires_at <= clock_timestamp()
-                            ELSE coalesce(s.expires_at <= clock_timestamp(), true) END
-                        THEN coalesce(l.token, 0) END INTO free_token
-                    FROM (SELECT 1) AS one
-                        LEFT JOIN dblock_lease AS l ON l.name = dblock_stand.lock_name
-                        LEFT JOIN dblock_session AS s ON s.id = l.session;
-                ELSE
-                    SELECT CASE WHEN CASE WHEN l.owner IS NULL THEN true
-                            WHEN l.session IS NULL THEN l.expires_at <= clock_timestamp()
-                            ELSE coalesce(s.expires_at <= clock_timestamp(), true) END
-                        THEN coalesce(l.token, 0) END INTO free_token
-                    FROM (SELECT 1) AS one
-                        LEFT JOIN dblock_insert AS l ON l.name = dblock_stand.lock_name
-                        LEFT JOIN dblock_session AS s ON s.id = l.session;
-                END IF;
-                must_count := is_fair AND free_token IS NOT NULL;
-            END IF;
-            IF must_count THEN
-                SELECT array_agg(t.age ORDER BY t.age) INTO ages
-                FROM (
-                    SELECT (dblock_stand.ticket - (l.objid::bigint & 268435455)) & 268435455
-                        AS age
-                    FROM pg_locks AS l
-                    WHERE l.locktype = 'advisory' AND l.objsubid = 2 AND l.granted
-                        AND l.mode = 'ExclusiveLock'
-                        AND l.classid::bigint = (~dblock_stand.high)::bigint & 4294967295
-                        AND (l.objid::bigint # dblock_stand.low::bigint) & 4026531840 = 0
-                        AND l.database = (SELECT d.oid FROM pg_database AS d
-                            WHERE d.datname = current_database())
-                    OFFSET 0) AS t
-                WHERE t.age BETWEEN 1 AND 134217727;
-                must_count := false;
-                must_yield := must_yield AND coalesce(cardinality(ages), 0) > 0;
-            END IF;
-            IF is_late THEN
-                is_late := false;
-                now_seen := CASE WHEN free_token IS NOT NULL
-                    THEN concat(free_token, ' ', ages[cardinality(ages)]) END;
-                n_free := CASE WHEN now_seen = seen THEN n_free + 1 ELSE 0 END;
-                seen := now_seen;
-                IF n_free >= greatest(1, cardinality(ages)) THEN
-                    outcome := 3;
-                END IF;
+            IF must_look THEN
+                seen_before := seen;
+                seen := NULL; -- stays so if somebody changes the table
+                SELECT CASE WHEN CASE WHEN l.owner IS NULL THEN true
+                        WHEN l.session IS NULL THEN l.expires_at <= clock_timestamp()
+                        ELSE coalesce(s.expires_at <= clock_timestamp(), true) END
+                    THEN coalesce(l.token, 0) END INTO seen
+                FROM (SELECT 1) AS one
+                    LEFT JOIN (
+                        SELECT owner, session, expires_at, token FROM dblock_lease
+                        WHERE name = lock_name AND strategy = 1
+                        UNION ALL
+                        SELECT owner, session, expires_at, token FROM dblock_insert
+                        WHERE name = lock_name AND strategy = 2) AS l ON true
+                    LEFT JOIN dblock_session AS s ON s.id = l.session;
+                must_look := false;
+                outcome := CASE WHEN seen = seen_before THEN 3 ELSE 0 END;
             ELSE
-                left_ms := extract(epoch FROM over_at - clock_timestamp()) * 1000;
-                IF coalesce(cardinality(ages), 0) = 0 AND pg_try_advisory_lock(high, low) THEN
-                    outcome := 1;
-                ELSIF left_ms < 1 THEN
-                    outcome := 2;
-                ELSE
-                    PERFORM set_config('lock_timeout',
-                        least(slice_ms::double precision, left_ms)::integer::text, true);
-                    IF cardinality(ages) > 1 OR must_yield THEN
-                        PERFORM pg_advisory_xact_lock_shared(~high, (low & -268435456)
-                            | ((ticket - ages[least(2, cardinality(ages))]) & 268435455)::integer);
-                        must_count := true;
-                        must_yield := false;
-                        seen := NULL;
-                    ELSE
-                        PERFORM pg_advisory_lock(high, low);
-                        outcome := 1;
-                        IF cardinality(ages) > 0
-                            AND NOT pg_try_advisory_xact_lock_shared(~high, (low & -268435456)
-                                | ((ticket - ages[1]) & 268435455)::integer) THEN
-                            PERFORM pg_advisory_unlock(high, low);
-                            outcome := 0;
-                            must_count := true;
-                            must_yield := true;
-                            seen := NULL;
-                        END IF;
+                IF must_count THEN
+                    SELECT array_agg(t.age ORDER BY t.age) INTO ages
+                    FROM (
+                        SELECT (dblock_stand.ticket - (l.objid::bigint & 268435455)) & 268435455
+                            AS age
+                        FROM pg_locks AS l
+                        WHERE l.locktype = 'advisory' AND l.objsubid = 2 AND l.granted
+                            AND l.mode = 'ExclusiveLock'
+                            AND l.classid::bigint = (~dblock_stand.high)::bigint & 4294967295
+                            AND (l.objid::bigint # dblock_stand.low::bigint) & 4026531840 = 0
+                            AND l.database = (SELECT d.oid FROM pg_database AS d
+                                WHERE d.datname = current_database())
+                        OFFSET 0) AS t
+                    WHERE t.age BETWEEN 1 AND 134217727;
+                    before := (low & -268435456) | ((ticket - ages[1]) & 268435455)::integer;
+                    behind := (low & -268435456) | ((ticket - ages[2]) & 268435455)::integer;
+                    must_count := false;
+                END IF;
+                IF behind IS NULL THEN
+                    outcome := (pg_advisory_lock(high, low) IS NOT NULL)::integer;
+                    IF before IS NOT NULL
+                        AND NOT pg_try_advisory_xact_lock_shared(~high, before) THEN
+                        PERFORM pg_advisory_unlock(high, low);
+                        outcome := 0;
+                        behind := before;
                     END IF;
+                ELSE
+                    PERFORM pg_advisory_xact_lock_shared(~high, behind);
+                    must_count := true;
                 END IF;
             END IF;
         EXCEPTION
             WHEN lock_not_available THEN
-                IF is_late THEN -- somebody changes the table: not free
-                    seen := NULL;
+                IF behind <> before THEN
+                    must_count := pg_try_advisory_xact_lock_shared(~high, before);
+                    must_look := must_count;
+                ELSE
+                    must_look := NOT must_look
+                        AND (is_looker OR pg_try_advisory_lock(high, ~low));
+                    is_looker := is_looker OR must_look;
                 END IF;
-                is_late := NOT is_late;
-                n_slices := n_slices - 1;
             WHEN query_canceled THEN
                 BEGIN -- the server signals it twice (row_wait)
                     PERFORM pg_sleep(0.01);
@@ -246,12 +221,14 @@ BEGIN
                 END;
                 outcome := 2;
         END;
-        EXIT WHEN outcome <> 0 OR (n_slices <= 0 AND NOT is_late);
-        COMMIT;
+        EXIT WHEN outcome <> 0;
     END LOOP;
     IF outcome IN (2, 3) THEN
         PERFORM pg_advisory_unlock_all();
-    ELSIF outcome = 1 THEN
+    ELSIF is_looker AND NOT is_fair THEN
+        PERFORM pg_advisory_unlock(high, ~low);
+    END IF;
+    IF outcome = 1 THEN
         outcome := 4;
         FOR slot IN 0 .. n_slots - 1 LOOP
             IF pg_try_advisory_lock(slot_class, (low + slot) & (n_slots - 1)) THEN

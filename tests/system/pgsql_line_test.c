@@ -257,6 +257,39 @@ static void free_name__may_be_taken_past_the_first(void **state)
         }
 }
 
+/* One that was stopped between two statements of his wait: he has a ticket, but waits for
+ * nothing, so he does not become the first. */
+static void idle_ticket__is_passed_in_order(void **state)
+{
+    struct waiter waiter;
+    char text[600];
+    int one = 1;
+
+    (void)state;
+    assert_int_equal(YES, pgsql_stand(&f, line[0], DBLOCK_LEASE, "x", SECOND, 1));
+    (void)snprintf(text, sizeof text,
+        "SELECT pg_advisory_lock(('x' || lpad(to_hex(l.classid::bigint), 8, '0'))::bit(32)::int,"
+        " ('x' || lpad(to_hex((l.objid::bigint & 4026531840)"
+        " | (nextval('dblock_token_count') & 268435455)), 8, '0'))::bit(32)::int) FROM pg_locks l JOIN pg_stat_activity a USING"
+        " (pid) WHERE l.locktype = 'advisory' AND l.objsubid = 2 AND l.classid <> 1684171883"
+        " AND a.application_name LIKE 'dblock %% %ld line' AND (l.objid::bigint & 268435455)"
+        " = (SELECT last_value FROM dblock_token_count)", (long)getpid());
+    pgsql_run(f.plain, text);
+    assert_int_equal(1, pgsql_number(f.plain, "SELECT count(*) FROM pg_locks WHERE pid ="
+                                              " pg_backend_pid() AND locktype = 'advisory'"));
+    start_waiter(&waiter, line[1], DBLOCK_LEASE, 1, -1);
+    assert_true(test_until(is_waiting, &one, 5000));
+    leave(line[0]);
+    assert_int_equal(AGAIN, end_waiter(&waiter));
+    /* he goes: the line goes on */
+    start_waiter(&waiter, line[1], DBLOCK_LEASE, 1, -1);
+    assert_true(test_until(is_waiting, &one, 5000));
+    pgsql_run(f.plain, "SELECT pg_advisory_unlock_all()");
+    assert_int_equal(YES, end_waiter(&waiter));
+    leave(line[1]);
+    assert_true(test_until(has_no_place, NULL, 5000));
+}
+
 static void cancel__leaves_nothing_behind(void **state)
 {
     struct waiter waiter;
@@ -486,6 +519,7 @@ int main(void)
         cmocka_unit_test_setup(release__sends_nothing_if_nobody_waits, renew_limit),
         cmocka_unit_test_setup(next__comes_when_the_first_leaves_or_dies, renew_limit),
         cmocka_unit_test_setup(free_name__may_be_taken_past_the_first, renew_limit),
+        cmocka_unit_test_setup(idle_ticket__is_passed_in_order, renew_limit),
         cmocka_unit_test_setup(cancel__leaves_nothing_behind, renew_limit),
         cmocka_unit_test_setup(lost_connection__is_noticed_and_loses_the_place, renew_limit),
         cmocka_unit_test_setup(bells__are_eight, renew_limit),

@@ -17,7 +17,7 @@
 enum { /* what dblock_stand answers; the first columns of its row, and what it hands on */
     STOOD_NOT_YET = 0,
     STOOD_FIRST = 1,
-    STOOD_OVER = 2,
+    STOOD_CANCELLED = 2,
     STOOD_MAY_PASS = 3,
     STOOD_WITHOUT_BELL = 4
 };
@@ -25,12 +25,11 @@ enum { /* what dblock_stand answers; the first columns of its row, and what it h
 enum { /* columns of its row */
     STAND_OUTCOME,
     STAND_TICKET,
-    STAND_SEEN,
-    STAND_N_FREE
+    STAND_SEEN
 };
 
 enum {
-    N_SLICES = 20,              /* of one statement */
+    N_SLICES = 12,              /* of one statement */
     SLEEP_FIRST_US = 50000,     /* between two looks of a first one that nobody wakes */
     SLEEP_LAST_US = 250000,
     SETTLE_US = 100000          /* at the end of a connection */
@@ -47,9 +46,8 @@ struct pgsql_line {
 /* What dblock_stand is to go on with. */
 struct standing {
     int32_t outcome;
-    int32_t ticket;
-    int32_t n_free;
-    char seen[64];
+    int32_t ticket; /* -1: none yet */
+    int64_t seen;   /* -1: nothing */
 };
 
 struct wish {
@@ -142,8 +140,10 @@ static void put_standing(struct pgsql_parameters *parameters, const struct stand
         pgsql_put_int32(parameters, standing->ticket);
     else
         pgsql_put_null_int32(parameters);
-    pgsql_put_text(parameters, standing->seen[0] != 0 ? standing->seen : NULL);
-    pgsql_put_int32(parameters, standing->n_free);
+    if (standing->seen >= 0)
+        pgsql_put_int64(parameters, standing->seen);
+    else
+        pgsql_put_null_int64(parameters);
 }
 
 static void read_standing(struct standing *standing, const PGresult *result)
@@ -151,27 +151,28 @@ static void read_standing(struct standing *standing, const PGresult *result)
     standing->outcome = pgsql_get_int32(result, 0, STAND_OUTCOME);
     standing->ticket =
         PQgetisnull(result, 0, STAND_TICKET) ? -1 : pgsql_get_int32(result, 0, STAND_TICKET);
-    standing->n_free = pgsql_get_int32(result, 0, STAND_N_FREE);
-    pgsql_get_text(result, 0, STAND_SEEN, standing->seen, sizeof standing->seen);
+    standing->seen =
+        PQgetisnull(result, 0, STAND_SEEN) ? -1 : pgsql_get_int64(result, 0, STAND_SEEN);
 }
 
-/* One statement: some slices of the wait. */
+/* One statement: some slices of the wait. A server may not notice before its end that its client
+ * has died; what that one gets then goes with the connection. */
 static dblock_status stand_on(struct dblock_connection *connection,
     const struct dblock_call *call, const struct wish *wish, uint64_t wait_us,
     struct standing *standing, int *ret_is_cancelled, struct dblock_error *reterr)
 {
-    const uint64_t longest_us = UINT64_C(3600000000);
-    /* a server that does not look after the clients of a running statement sees at its end that
-     * one has died, and until then that one keeps its place */
-    int n_slices = PQserverVersion(connection->pg) >= 140000 ? N_SLICES : 1;
-    uint64_t limit_us = connection->slice_us * (uint64_t)n_slices;
-    struct dblock_call step = { dblock_clock_us() + connection->target->io_timeout_us +
-            (wait_us < limit_us ? wait_us : limit_us), call->cancel_fd };
+    uint64_t slice_us = wait_us < connection->slice_us ? wait_us : connection->slice_us;
+    uint64_t n_slices = slice_us > 0 ? wait_us / slice_us : 1;
+    struct dblock_call step = { 0, call->cancel_fd };
     struct dblock_answer conflict = { 0 };
     struct pgsql_parameters parameters;
     struct pgsql_message message;
     dblock_status status;
 
+    if (n_slices > N_SLICES)
+        n_slices = N_SLICES;
+    step.deadline_us =
+        dblock_clock_us() + n_slices * slice_us + connection->target->io_timeout_us;
     if (step.deadline_us > call->deadline_us)
         step.deadline_us = call->deadline_us;
     parameters.n = 0;
@@ -180,10 +181,8 @@ static dblock_status stand_on(struct dblock_connection *connection,
     pgsql_put_name(&parameters, wish->subject);
     pgsql_put_line(&parameters, connection->target, wish->strategy, wish->subject);
     pgsql_put_bool(&parameters, wish->is_fair);
-    pgsql_put_int32(&parameters, (int32_t)(connection->slice_us / 1000 + 1));
-    pgsql_put_int32(&parameters, n_slices);
-    pgsql_put_int64(
-        &parameters, (int64_t)((wait_us < longest_us ? wait_us : longest_us) / 1000));
+    pgsql_put_int32(&parameters, (int32_t)(slice_us / 1000 + 1));
+    pgsql_put_int32(&parameters, (int32_t)n_slices);
     put_standing(&parameters, standing);
     pgsql_message_init(&message, connection, &step, "stand in line for", wish->subject->name,
         PGSQL_READS | PGSQL_WAITS);
@@ -219,25 +218,28 @@ static dblock_status stand_until(struct dblock_connection *connection,
     const struct dblock_call *call, const struct wish *wish, uint64_t wait_us,
     struct dblock_answer *answer, struct dblock_error *reterr)
 {
-    struct standing standing = { STOOD_NOT_YET, -1, 0, "" };
+    struct standing standing = { STOOD_NOT_YET, -1, -1 };
     uint64_t now_us = dblock_clock_us();
     uint64_t until_us = wait_us < UINT64_MAX - now_us ? now_us + wait_us : UINT64_MAX;
     int is_cancelled = 0;
     dblock_status status;
 
     connection->line->is_first = 0;
+    connection->line->ticket.n = 0;
     do {
         status = stand_on(connection, call, wish, until_us > now_us ? until_us - now_us : 0,
             &standing, &is_cancelled, reterr);
         now_us = dblock_clock_us();
-    } while (status == DBLOCK_OK && !is_cancelled && standing.outcome == STOOD_NOT_YET);
-    connection->line->ticket.n = 0;
+    } while (status == DBLOCK_OK && !is_cancelled && standing.outcome == STOOD_NOT_YET &&
+        now_us < until_us);
     if (status != DBLOCK_OK)
         connection->is_broken = 1;
     else
         answer->outcome = tell(connection->line, standing.outcome);
-    if (connection->line->is_first && standing.ticket >= 0)
+    if (wish->is_fair && (connection->line->is_first || standing.outcome == STOOD_NOT_YET))
         put_ticket(&connection->line->ticket, connection->target, wish, standing.ticket);
+    if (status == DBLOCK_OK && standing.outcome == STOOD_NOT_YET)
+        pgsql_line_leave(connection);
     if (!is_cancelled)
         return status;
     if (status == DBLOCK_OK)

@@ -104,7 +104,7 @@ SELECT pg_catalog.clock_timestamp(),
 SELECT pg_catalog.clock_timestamp(),
     (SELECT m.version FROM dblock_schema.dblock_meta AS m WHERE m.id = 1
         AND pg_catalog.to_regprocedure('dblock_schema.dblock_stand(text, integer, bytea, integer,'
-            ' integer, boolean, integer, integer, bigint, integer, integer, text, integer)')
+            ' integer, boolean, integer, integer, integer, integer, bigint)')
             IS NOT NULL),
     pg_catalog.has_table_privilege('dblock_schema.dblock_session', 'SELECT')
         AND pg_catalog.has_table_privilege('dblock_schema.dblock_session', 'INSERT')

@@ -4,7 +4,7 @@
 --
 -- The line of a (schema, strategy, name) is an advisory lock of the server, W. Its key is a
 -- 64-bit hash that the driver makes, as two integers: the space of two keys has nothing of
--- dblock's in it but lines, and the turns of row_wait. The first in line holds W, and LISTENs on a channel of that name;
+-- dblock's in it but lines, who looks after them, and the turns of row_wait. The first in line holds W, and LISTENs on a channel of that name;
 -- the others wait for W. Two names with one key share a line: that costs time.
 --   A take that heeds the line (lease_gate) tries W in SHARED mode. It fails if somebody
 --   holds W or waits for it, and then does not take. A first one and a plain try do not ask.
@@ -27,8 +27,8 @@
 --
 -- A first one that dies loses W with its session; that of a dead client is ended within the
 -- check interval (connection_open_14), that of a dead host by keepalive. One that is stopped
--- keeps W: then the others see the name free with the same token over a whole slice, and
--- take it past him. Cancelled, or gone wrong in whatever way: the session ends, or leaves.
+-- keeps W: then one of the others sees the name free with the same token over a whole slice,
+-- and takes it past him. Cancelled, or gone wrong in whatever way: the session ends, or leaves.
 --
 -- In order of arrival on request: each draws a ticket and locks it before it looks at those
 -- of others, so a ticket that exists is of a living session. pg_locks shows them. Who has
@@ -38,15 +38,15 @@
 -- gets W although the one before has not left (he was slower in coming to wait for it)
 -- gives W up again, and waits for his ticket.
 -- A stopped first one is passed in order, too: by the second after one slice in which the name
--- was free, by the third after two.
+-- was free, then by the third after another one. So is who was stopped between two statements,
+-- and has a ticket without waiting.
 
 -- name: line_stand
 -- in: $1 schema as an identifier (text), $2 strategy, $3 name (bytea), $4 and $5 key of the
---   line, $6 in order of arrival (bool), $7 ms of a slice, $8 how many slices, $9 ms in all
---   (bigint), and what the last call handed on: $10 0, $11 ticket or NULL, $12 seen or NULL,
---   $13 n_free
--- out: outcome (0 not yet, 1 first, 2 time is over, 3 may pass, 4 first without a bell),
---   ticket, seen, n_free
+--   line, $6 in order of arrival (bool), $7 ms of a slice, $8 how many slices at most, and what
+--   the last call handed on: $9 0, $10 ticket or NULL, $11 seen or NULL (bigint)
+-- out: outcome (0 not yet, 1 first, 2 cancelled, 3 may pass, 4 first without a bell), ticket,
+--   seen
 -- The procedure commits after each slice, so it stands alone in its message. Its waits end
 -- by lock_timeout or by a cancel request, which it catches: uncaught, each would be a line
 -- in the server's log (row_wait). A slice is shorter than deadlock_timeout, so nothing
@@ -54,7 +54,7 @@
 -- the driver ends that, and if it is cancelled it has given them back.
 -- Outcome 4: eight others LISTEN in this database. Each NOTIFY of the database, also those of
 -- the application, wakes all that listen, so there is a limit; without a bell one looks.
-CALL dblock_schema.dblock_stand($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13);
+CALL dblock_schema.dblock_stand($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
 
 -- name: line_leave
 -- in: nothing
