@@ -156,7 +156,8 @@ static void add_settings(struct pgsql_message *message)
     if (PQserverVersion(connection->pg) >= 140000) {
         parameters.n = 0;
         pgsql_put_int32(&parameters, pid);
-        pgsql_put_text(&parameters, is_lasting || is_line ? "500" : "2000");
+        /* each look wakes who waits, and a place in line holds up nobody for long (stand_on) */
+        pgsql_put_text(&parameters, is_line ? "0" : is_lasting ? "500" : "2000");
         pgsql_message_add(message, STATEMENT_OPEN_14, &parameters);
     }
     if (PQserverVersion(connection->pg) >= 170000) {
@@ -179,15 +180,15 @@ static dblock_status greet(struct dblock_connection *connection, const struct db
     add_settings(&message);
     status = pgsql_message_run(&message, reterr);
     if (status == DBLOCK_OK) {
-        const uint64_t slice_us = 850000;
+        const uint64_t slice_us = 890000;
         int64_t patience_us = pgsql_get_int64(message.results[0], 0, 3);
 
         answer->now_us = pgsql_get_time(message.results[0], 0, 0);
         answer->outcome = DBLOCK_ANSWER_YES;
         connection->is_pooled = !pgsql_get_bool(message.results[0], 0, 1);
         connection->slice_us = slice_us;
-        if (patience_us > 0 && (uint64_t)patience_us * 85 / 100 < slice_us)
-            connection->slice_us = (uint64_t)patience_us * 85 / 100;
+        if (patience_us > 0 && (uint64_t)patience_us * 89 / 100 < slice_us)
+            connection->slice_us = (uint64_t)patience_us * 89 / 100;
     }
     if (message.is_cancelled)
         status = DBLOCK_CANCELLED;
