@@ -112,6 +112,8 @@ int many_run(const struct database *database, const char *url, struct settings *
 int memory_run(const struct database *database, const char *url, struct settings *settings);
 int command_run(struct settings *settings);
 #ifdef DBLOCK_TEST_HAS_PGSQL
+/* As bench_pgsql.open, but the release waits for the disk as the acquire does. */
+void *raw_pgsql_open_patient(const char *url, int strategy);
 int durable_run(const char *url, struct settings *settings);
 #endif
 
