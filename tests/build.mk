@@ -31,9 +31,14 @@ support_objects = $(call to_objects, \
 
 test_programs := $(foreach suite,$(suites_c),$(call programs_of,$(suite)))
 # Each benchmark is one program, of all files of its folder and of what they share.
-benchmarks := pairs waiting
+benchmarks := pairs waiting peers
 bench_programs := $(benchmarks:%=$(test_folder)/bench/%)
-bench_objects = $(call to_objects,$(call found,tests/bench/$(1)/*.c tests/bench/lib/*.c))
+# What only a benchmark is compared with may be absent; the tests need none of it.
+package_hiredis := hiredis
+has_hiredis := $(call have_package,hiredis)
+bench_sources = $(filter-out $(if $(has_hiredis),,%_hiredis.c), \
+    $(call found,tests/bench/$(1)/*.c tests/bench/lib/*.c))
+bench_objects = $(call to_objects,$(call bench_sources,$(1)))
 example_programs := $(call to_programs,$(call found,tests/examples/*.c))
 
 # ----------------------------------------------------------------- compilation
@@ -43,6 +48,8 @@ cmocka_libs = $(call package_libs,cmocka)
 test_includes = -Iinclude -Isrc -Itests -Itests/lib -I$(gen) $(cmocka_cflags) \
     $(foreach driver,$(drivers),$(client_cflags_$(driver))) \
     $(foreach driver,$(drivers),-DDBLOCK_TEST_HAS_$(call upper,$(driver)))
+$(BUILD)/obj/tests/bench/peers/%.o: test_includes += \
+    $(if $(has_hiredis),-DDBLOCK_BENCH_HAS_HIREDIS $(call package_cflags,hiredis))
 # An example sees what a stranger sees.
 $(BUILD)/obj/tests/examples/%.o: test_includes = -Iinclude
 
@@ -81,9 +88,10 @@ $(foreach suite,$(suites_c),$(eval $(call suite_programs,$(suite))))
 define bench_program
 $$(test_folder)/bench/$(1): $$(call bench_objects,$(1)) $$(test_libraries)
 	$$(make_folder)
-	$$(call quiet,LINK,$$@)$$(link) -pie -o $$@ $$(call bench_objects,$(1)) $$(test_link_libs)
+	$$(call quiet,LINK,$$@)$$(link) -pie -o $$@ $$(call bench_objects,$(1)) $$(test_link_libs) $(2)
 endef
-$(foreach benchmark,$(benchmarks),$(eval $(call bench_program,$(benchmark))))
+$(foreach benchmark,$(benchmarks),$(eval $(call bench_program,$(benchmark),\
+    $(if $(has_hiredis),$(if $(filter peers,$(benchmark)),$(call package_libs,hiredis))))))
 
 $(example_programs): $(test_folder)/%: $(BUILD)/obj/tests/%.o $(test_libraries)
 	$(make_folder)
