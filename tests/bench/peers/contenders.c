@@ -19,16 +19,20 @@
 #ifdef DBLOCK_TEST_HAS_PGSQL
 #define OUR_PGSQL .side = &side_our_pgsql
 #define THREE_PGSQL .side = &side_three_pgsql
+#define HAND_PGSQL .side = &side_advisory_pgsql
 #else
 #define OUR_PGSQL NOT_BUILT
 #define THREE_PGSQL NOT_BUILT
+#define HAND_PGSQL NOT_BUILT
 #endif
 #ifdef DBLOCK_TEST_HAS_MYSQL
 #define OUR_MYSQL .side = &side_our_mysql
 #define THREE_MYSQL .side = &side_three_mysql
+#define HAND_MYSQL .side = &side_advisory_mysql
 #else
 #define OUR_MYSQL NOT_BUILT
 #define THREE_MYSQL NOT_BUILT
+#define HAND_MYSQL NOT_BUILT
 #endif
 #ifdef DBLOCK_BENCH_HAS_HIREDIS
 #define HIREDIS .side = &side_hiredis
@@ -58,12 +62,14 @@ const struct contender peers_contenders[] = {
     { "dblock row, MariaDB", my, "no", my_url, OUR_MYSQL, .argument = "row", .is_ours = 1 },
     { "BEGIN, SELECT FOR UPDATE, COMMIT (C), MariaDB", my, "no", my_url, THREE_MYSQL,
         .argument = my_url },
+    { "GET_LOCK by hand (C)", my, "no", my_url, HAND_MYSQL, .argument = my_url },
     { "dblock advisory, MariaDB", my, "no", my_url, OUR_MYSQL, .argument = "advisory",
         .is_ours = 1 },
     { "SET NX PX and script (C, hiredis)", redis, "no", redis_url, HIREDIS,
         .argument = redis_url },
     { "dblock advisory, PostgreSQL", pg, "no", pg_url, OUR_PGSQL, .argument = "advisory",
         .is_ours = 1 },
+    { "pg_advisory_lock by hand (C, libpq)", pg, "no", pg_url, HAND_PGSQL, .argument = pg_url },
     { "pg_advisory_lock by hand (Python, psycopg2)", pg, "no", pg_url, PYTHON("psycopg2") },
     { "pg_advisory_lock by hand (Node.js, pg)", pg, "no", pg_url, NODE("pg") },
     { "GET_LOCK by hand (Node.js, mysql2)", my, "no", my_url, NODE("mysql2") },
@@ -89,6 +95,10 @@ const struct rivalry peers_rivalries[] = {
     { "dblock row, MariaDB", "BEGIN, SELECT FOR UPDATE, COMMIT (C), MariaDB", 0.70 },
     { "dblock advisory, PostgreSQL", "SET NX PX and script (C, hiredis)", 0.90 },
     { "dblock advisory, MariaDB", "SET NX PX and script (C, hiredis)", 0.90 },
+    { "dblock advisory, PostgreSQL", "pg_advisory_lock by hand (C, libpq)", 0 },
+    { "dblock advisory, MariaDB", "GET_LOCK by hand (C)", 0 },
+    { "pg_advisory_lock by hand (C, libpq)", "SET NX PX and script (C, hiredis)", 0 },
+    { "GET_LOCK by hand (C)", "SET NX PX and script (C, hiredis)", 0 },
     { "dblock advisory, PostgreSQL", "pg_advisory_lock by hand (Python, psycopg2)", 0.90 },
     { "dblock advisory, PostgreSQL", "pg_advisory_lock by hand (Node.js, pg)", 0.70 },
     { "dblock advisory, MariaDB", "GET_LOCK by hand (Node.js, mysql2)", 0 },

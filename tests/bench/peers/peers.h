@@ -49,11 +49,11 @@ extern const struct side side_our_sqlite;
 #endif
 #ifdef DBLOCK_TEST_HAS_PGSQL
 extern const struct side side_our_pgsql; /* the argument is the strategy's name */
-extern const struct side side_three_pgsql;
+extern const struct side side_three_pgsql, side_advisory_pgsql;
 #endif
 #ifdef DBLOCK_TEST_HAS_MYSQL
 extern const struct side side_our_mysql;
-extern const struct side side_three_mysql;
+extern const struct side side_three_mysql, side_advisory_mysql;
 #endif
 #ifdef DBLOCK_BENCH_HAS_HIREDIS
 extern const struct side side_hiredis;
