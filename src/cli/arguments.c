@@ -19,7 +19,8 @@
 
 enum {
     ALL = COMMAND_RUN | COMMAND_ACQUIRE | COMMAND_EXTEND | COMMAND_RELEASE | COMMAND_SHOW |
-          COMMAND_LIST | COMMAND_BREAK | COMMAND_INIT | COMMAND_SCHEMA | COMMAND_BENCH,
+          COMMAND_LIST | COMMAND_BREAK | COMMAND_INIT | COMMAND_SCHEMA | COMMAND_BENCH |
+          COMMAND_DOCTOR,
     TAKING = COMMAND_RUN | COMMAND_ACQUIRE,
     NAMING = TAKING | COMMAND_SHOW | COMMAND_LIST | COMMAND_BREAK
 };
@@ -40,7 +41,7 @@ static const struct rule {
     {'E', "conflict-exit-code", required_argument, TAKING},
     {'x', "exclusive", no_argument, TAKING},
     {'f', "fair", no_argument, TAKING | COMMAND_BENCH},
-    {'S', "strategy", required_argument, NAMING | COMMAND_BENCH},
+    {'S', "strategy", required_argument, NAMING | COMMAND_BENCH | COMMAND_DOCTOR},
     {'t', "ttl", required_argument, TAKING | COMMAND_EXTEND},
     {'l', "label", required_argument, TAKING},
     {OPTION_AT_LEAST, "at-least", required_argument, COMMAND_RUN},

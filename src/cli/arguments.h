@@ -19,7 +19,8 @@ enum command_id {
     COMMAND_INIT = 1 << 7,
     COMMAND_SCHEMA = 1 << 8,
     COMMAND_HELP = 1 << 9,
-    COMMAND_BENCH = 1 << 10
+    COMMAND_BENCH = 1 << 10,
+    COMMAND_DOCTOR = 1 << 11
 };
 
 struct arguments;

@@ -16,6 +16,7 @@ int command_break(const struct arguments *arguments);
 int command_init(const struct arguments *arguments);
 int command_schema(const struct arguments *arguments);
 int command_bench(const struct arguments *arguments);
+int command_doctor(const struct arguments *arguments);
 int command_help(const struct arguments *arguments);
 
 #endif

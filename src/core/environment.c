@@ -117,6 +117,14 @@ const struct dblk_environment *dblk_environment(void)
     return current;
 }
 
+int64_t dblk_calendar_us(void)
+{
+    struct timespec time;
+
+    (void)clock_gettime(CLOCK_REALTIME, &time);
+    return (int64_t)time.tv_sec * 1000000 + time.tv_nsec / 1000;
+}
+
 uint64_t dblk_now_us(void)
 {
     return current->now_us();

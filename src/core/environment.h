@@ -33,6 +33,9 @@ const struct dblk_environment *dblk_environment(void);
 extern const struct dblk_environment dblk_real_environment;
 
 uint64_t dblk_now_us(void);
+/* What this machine's clock shows to people, in microseconds since 1970. Somebody sets it:
+ * nothing but its difference to the database's may be said of it. */
+int64_t dblk_calendar_us(void);
 int dblk_wait(struct pollfd *descriptors, nfds_t n_descriptors, uint64_t until_us);
 int dblk_condition_init(pthread_cond_t *condition); /* 0 or an errno */
 void dblk_wait_condition(pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t until_us);

@@ -12,9 +12,9 @@ if [ "$(getconf LONG_BIT)" != 64 ]; then
     exit 77
 fi
 {
-    printf '#include <dblock/dblock.h>\n#include <stddef.h>\n#include <stdio.h>\n'
+    printf '#include <dblock/check.h>\n#include <dblock/dblock.h>\n#include <stddef.h>\n#include <stdio.h>\n'
     printf 'int main(void)\n{\n'
-    awk -f tests/api/layout.awk include/dblock/status.h include/dblock/dblock.h
+    awk -f tests/api/layout.awk include/dblock/status.h include/dblock/dblock.h include/dblock/check.h
     printf '    return 0;\n}\n'
 } > "$folder/layout.c"
 check 'the program compiles' \

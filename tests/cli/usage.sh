@@ -7,11 +7,11 @@
 exits 64 'no command' "$DBLOCK"
 exits 0 'help' "$DBLOCK" --help
 like "$out" '^  run ' 'help lists the commands'
-unlike "$out" 'watch|metrics|doctor' 'and none that is not built'
+unlike "$out" 'watch|metrics|elect' 'and none that is not built'
 exits 0 'help command' "$DBLOCK" help
 exits 0 'version' "$DBLOCK" -V
 like "$out" '^dblock [0-9]+\.[0-9]+\.[0-9]+$' 'version is one line'
-for command in run acquire extend release show list break init schema bench; do
+for command in run acquire extend release show list break init schema bench doctor; do
     exits 0 "$command --help" "$DBLOCK" "$command" --help
     like "$out" "^Usage: dblock $command" "$command --help says how"
     help=$out
@@ -21,7 +21,7 @@ done
 exits 0 'help exit' "$DBLOCK" help exit
 like "$out" '^   75  busy' 'help exit has the table'
 exits 64 'help of nothing' "$DBLOCK" help frobnicate
-like "$err" 'no help on "frobnicate"; topics: run acquire .* schema bench help exit$' 'lists the topics'
+like "$err" 'no help on "frobnicate"; topics: run acquire .* schema bench doctor help exit$' 'lists the topics'
 for page in "$here"/src/man/dblock.1 "$here"/src/cli/help/run.txt; do
     crontab=$(grep -E '^ *[0-9*]+( [0-9*]+){4} ' "$page")
     like "$crontab" '/dblock run ' "the crontab of ${page##*/} needs no PATH"
@@ -30,7 +30,7 @@ done
 exits 64 'an unknown command' "$DBLOCK" frobnicate
 like "$err" '^dblock: there is no command "frobnicate"' 'is named'
 exits 64 'an option before the command' "$DBLOCK" -n run x true
-for command in watch metrics doctor; do
+for command in watch metrics elect; do
     exits 64 "$command" "$DBLOCK" "$command"
     like "$err" 'not in this version' "$command is said to come later"
 done

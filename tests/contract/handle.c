@@ -2,6 +2,8 @@
 /* handle.c - objects: NULL, fork, dblock_with, names of statuses and strategies. */
 #include "contract.h"
 
+#include <dblock/check.h>
+
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -36,6 +38,7 @@ static void null__is_an_argument_error(struct contract *contract)
     expect_status(
         contract, DBLOCK_E_ARGUMENT, dblock_inspect(NULL, "x", DBLOCK_LEASE, &grant, error));
     expect_status(contract, DBLOCK_E_ARGUMENT, dblock_schema_install(NULL, error));
+    expect_status(contract, DBLOCK_E_ARGUMENT, dblock_check(client, NULL, NULL, error));
     assert_int_equal(1, dblock_lock_is_held(held));
 }
 
@@ -66,6 +69,8 @@ static int use_in_child(void *context, int ready_fd)
     n_wrong += dblock_ping(inherited->client, NULL) != DBLOCK_E_FORKED;
     n_wrong += dblock_schema_install(inherited->client, NULL) != DBLOCK_E_FORKED;
     n_wrong += dblock_list(inherited->client, NULL, (dblock_grant_fn)(void (*)(void))pause, NULL,
+                   NULL) != DBLOCK_E_FORKED;
+    n_wrong += dblock_check(inherited->client, (dblock_finding_fn)(void (*)(void))pause, NULL,
                    NULL) != DBLOCK_E_FORKED;
     n_wrong += dblock_client_stats(inherited->client, &stats) != DBLOCK_E_FORKED;
     n_wrong += dblock_lock_is_held(inherited->lock) != 0;

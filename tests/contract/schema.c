@@ -2,6 +2,9 @@
 /* schema.c - the tables: installed by whoever asks for it, missed politely. */
 #include "contract.h"
 
+#include <dblock/check.h>
+
+#include <stdio.h>
 #include <string.h>
 
 static void schema__is_text_with_a_licence(struct contract *contract)
@@ -141,6 +144,60 @@ static void install__without_the_right_says_what_is_missing(struct contract *con
     assert_true(error.hint[0] != 0);
 }
 
+struct examination {
+    int n_findings;
+    int n_unusable;
+    char unusable[64]; /* the last of them */
+    char remedy[256];
+};
+
+static int note_finding(const struct dblock_finding *finding, void *context)
+{
+    struct examination *examination = context;
+
+    ++examination->n_findings;
+    assert_int_equal(sizeof *finding, finding->struct_size);
+    assert_true(finding->id[0] != 0 && finding->text[0] != 0 && finding->strategies != 0);
+    /* what is bad says what mends it */
+    assert_true(finding->severity == DBLOCK_FINDING_GOOD || finding->remedy[0] != 0);
+    if (finding->severity != DBLOCK_FINDING_UNUSABLE)
+        return 0;
+    ++examination->n_unusable;
+    (void)snprintf(examination->unusable, sizeof examination->unusable, "%.60s", finding->id);
+    (void)snprintf(examination->remedy, sizeof examination->remedy, "%.250s", finding->remedy);
+    return 0;
+}
+
+static int stop_at_once(const struct dblock_finding *finding, void *context)
+{
+    (void)finding;
+    ++*(int *)context;
+    return 1;
+}
+
+static void check__finds_what_is_missing(struct contract *contract)
+{
+    struct examination good = { 0 }, bad = { 0 };
+    dblock_client *client = open_client(contract, NULL);
+    dblock_status status;
+    int n_calls = 0;
+
+    expect_status(contract, DBLOCK_OK,
+        dblock_check(client, note_finding, &good, &contract->error));
+    assert_true(good.n_findings >= 2); /* the tables and the clock */
+    assert_int_equal(0, good.n_unusable);
+    expect_status(contract, DBLOCK_OK,
+        dblock_check(client, stop_at_once, &n_calls, &contract->error));
+    assert_int_equal(1, n_calls);
+    contract->database->drop_tables();
+    status = dblock_check(client, note_finding, &bad, &contract->error);
+    expect_status(contract, DBLOCK_OK, dblock_schema_install(client, &contract->error));
+    expect_status(contract, DBLOCK_OK, status);
+    assert_int_equal(1, bad.n_unusable);
+    assert_string_equal("tables", bad.unusable);
+    assert_non_null(strstr(bad.remedy, "dblock init"));
+}
+
 const struct contract_case schema_cases[] = {
     { "schema__is_text_with_a_licence", schema__is_text_with_a_licence, ONCE, NULL },
     { "ping__proves_the_tables", ping__proves_the_tables, ONCE, NULL },
@@ -152,5 +209,6 @@ const struct contract_case schema_cases[] = {
     { "install__may_be_run_by_many_at_once", install__may_be_run_by_many_at_once, ONCE, NULL },
     { "install__without_the_right_says_what_is_missing",
         install__without_the_right_says_what_is_missing, ONCE, has_rights },
+    { "check__finds_what_is_missing", check__finds_what_is_missing, ONCE, NULL },
     { NULL, NULL, 0, NULL },
 };

@@ -349,7 +349,7 @@ static const dblock_driver driver = {
     .line = { sim_line_stand, sim_line_rest, sim_line_leave, 0 },
     .row = { row_seed, row_take, row_drop, row_prove, row_draw },
     .advisory = { NULL, advisory_take, advisory_drop, advisory_prove, advisory_draw },
-    .observe = { observe_list, observe_end, observe_purge },
+    .observe = { .list = observe_list, .end = observe_end, .purge = observe_purge },
 };
 
 const dblock_driver *sim_driver(void)

@@ -41,6 +41,7 @@
 #ifndef DBLOCK_SYS_DRIVER_H
 #define DBLOCK_SYS_DRIVER_H
 
+#include "../check.h"
 #include "../dblock.h"
 
 #ifdef __cplusplus
@@ -318,6 +319,12 @@ struct dblock_driver_observe {
      * free for an hour), raising the floor of tokens first. Waits for nobody. YES, n_rows. */
     dblock_status (*purge)(struct dblock_connection *connection, const struct dblock_call *call,
         struct dblock_answer *answer, struct dblock_error *reterr);
+    /* Calls `fn` for each thing of the database that was looked at for dblock_check(), good or
+     * bad; not for the tables being there (connection.verify). What this role may not see is left
+     * out. Changes nothing, waits for nobody. YES. NULL: there is nothing to look at. */
+    dblock_status (*check)(struct dblock_connection *connection, const struct dblock_call *call,
+        dblock_finding_fn fn, void *context, struct dblock_answer *answer,
+        struct dblock_error *reterr);
 };
 
 struct dblock_driver {

@@ -76,6 +76,7 @@ static const struct dblock_driver driver = {
         .list = mysql_observe_list,
         .end = mysql_observe_end,
         .purge = mysql_observe_purge,
+        .check = mysql_observe_check,
     },
 };
 

@@ -13,5 +13,9 @@ dblock_status mysql_observe_end(struct dblock_connection *connection,
     int64_t token, struct dblock_answer *answer, struct dblock_error *reterr);
 dblock_status mysql_observe_purge(struct dblock_connection *connection,
     const struct dblock_call *call, struct dblock_answer *answer, struct dblock_error *reterr);
+/* mysql_check.c */
+dblock_status mysql_observe_check(struct dblock_connection *connection,
+    const struct dblock_call *call, dblock_finding_fn fn, void *context,
+    struct dblock_answer *answer, struct dblock_error *reterr);
 
 #endif

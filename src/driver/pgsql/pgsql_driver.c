@@ -72,6 +72,7 @@ static const struct dblock_driver driver = {
             .list = pgsql_observe_list,
             .end = pgsql_observe_end,
             .purge = pgsql_observe_purge,
+            .check = pgsql_observe_check,
         },
 };
 

@@ -95,6 +95,9 @@ dblock_status pgsql_observe_end(struct dblock_connection *connection,
     int64_t token, struct dblock_answer *answer, struct dblock_error *reterr);
 dblock_status pgsql_observe_purge(struct dblock_connection *connection, const struct dblock_call *call,
     struct dblock_answer *answer, struct dblock_error *reterr);
+dblock_status pgsql_observe_check(struct dblock_connection *connection,
+    const struct dblock_call *call, dblock_finding_fn fn, void *context,
+    struct dblock_answer *answer, struct dblock_error *reterr);
 
 /* Lease and insert: the same statements on two tables. */
 struct pgsql_hold {

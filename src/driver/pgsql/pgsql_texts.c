@@ -62,6 +62,7 @@ const struct pgsql_text pgsql_texts[N_STATEMENTS] = {
     [STATEMENT_SESSION_TERMINATE] = { "session_terminate", pgsql_sql_session_terminate },
     [STATEMENT_SESSION_IS_THERE] = { "session_is_there", pgsql_sql_session_is_there },
     [STATEMENT_PURGE] = { "purge", pgsql_sql_purge },
+    [STATEMENT_CHECK] = { "check", pgsql_sql_check },
     [STATEMENT_INSTALL_SCHEMA] = { "install_schema", pgsql_sql_install_schema },
     [STATEMENT_INSTALL_PATH] = { "install_path", pgsql_sql_install_path },
     [STATEMENT_INSTALL_MAKE_SCHEMA] = { "install_make_schema", pgsql_sql_install_make_schema },

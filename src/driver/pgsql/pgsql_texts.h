@@ -61,6 +61,7 @@ enum pgsql_statement { /* insert's are lease's plus an offset, in the same order
     STATEMENT_SESSION_TERMINATE,
     STATEMENT_SESSION_IS_THERE,
     STATEMENT_PURGE,
+    STATEMENT_CHECK,
     STATEMENT_INSTALL_SCHEMA,
     STATEMENT_INSTALL_PATH,
     STATEMENT_INSTALL_MAKE_SCHEMA,

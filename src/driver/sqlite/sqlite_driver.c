@@ -71,6 +71,7 @@ static const struct dblock_driver driver = {
             .list = sqlite_observe_list,
             .end = sqlite_observe_end,
             .purge = sqlite_observe_purge,
+            .check = sqlite_observe_check,
         },
 };
 

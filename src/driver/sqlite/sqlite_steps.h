@@ -101,5 +101,8 @@ dblock_status sqlite_observe_end(struct dblock_connection *connection,
     int64_t token, struct dblock_answer *answer, struct dblock_error *reterr);
 dblock_status sqlite_observe_purge(struct dblock_connection *connection,
     const struct dblock_call *call, struct dblock_answer *answer, struct dblock_error *reterr);
+dblock_status sqlite_observe_check(struct dblock_connection *connection,
+    const struct dblock_call *call, dblock_finding_fn fn, void *context,
+    struct dblock_answer *answer, struct dblock_error *reterr);
 
 #endif
