@@ -18,8 +18,8 @@ struct dblk_channel {
     unsigned n_refs;     /* the list, lock objects, threads at work with it */
     unsigned n_locks;    /* held by it, or being taken */
     uint64_t next_ping_us;
+    uint64_t suspect_us; /* its socket said something: prove it then; 0: it did not */
     int is_dead;
-    int is_suspect; /* its socket said something: prove it soon */
     int is_idle;    /* may be borrowed */
     struct dblk_channel *next;
 };

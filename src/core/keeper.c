@@ -60,7 +60,7 @@ static void mark_suspect(dblock_client *client, uint64_t id)
 
     for (channel = client->channels; channel != NULL; channel = channel->next)
         if (channel->id == id) {
-            channel->is_suspect = 1;
+            channel->suspect_us = dblk_now_us();
             dblk_keeper_due(client, 0);
         }
 }

@@ -6,6 +6,14 @@
 #include "core/keeper_work.h"
 #include "core/link.h"
 
+enum { SUSPECT_AGAIN_US = 10000 };
+
+static int is_due(const struct dblk_channel *channel, uint64_t now_us)
+{
+    return (channel->suspect_us != 0 && now_us >= channel->suspect_us) ||
+        (channel->n_locks > 0 && now_us >= channel->next_ping_us);
+}
+
 int dblk_keeper_ping(dblock_client *client, uint64_t now_us, uint64_t limit_us)
 {
     struct dblk_channel *channel = client->channels;
@@ -15,20 +23,23 @@ int dblk_keeper_ping(dblock_client *client, uint64_t now_us, uint64_t limit_us)
     uint64_t sent_us;
     dblock_status status;
 
-    while (channel != NULL && !channel->is_suspect &&
-        (channel->n_locks == 0 || now_us < channel->next_ping_us))
+    while (channel != NULL && !is_due(channel, now_us))
         channel = channel->next;
     if (channel == NULL)
         return 0;
     ++channel->n_refs;
-    channel->is_suspect = 0;
     channel->next_ping_us = dblk_later(now_us, client->settings.ttl_us / 3);
     if (pthread_mutex_trylock(&channel->use) != 0) {
-        /* its owner is at work with it and sees its state by that: look again a little later */
+        /* Its owner is at work with it: look again a little later. He sees its state by that, but
+         * not an end that comes right behind his answer; that is told once, and this answer, taken
+         * for a proof, would put off the next ping. So the suspicion stays until it is looked into. */
         channel->next_ping_us = dblk_later(now_us, client->settings.ttl_us / 32 + 1000);
+        if (channel->suspect_us != 0)
+            channel->suspect_us = now_us + SUSPECT_AGAIN_US;
         dblk_channel_unref(channel);
         return 1;
     }
+    channel->suspect_us = 0;
     dblk_unlock_client(client); /* in the list while `use` was taken: its link is there */
 
     memset(&answer, 0, sizeof answer);

@@ -113,11 +113,12 @@ uint64_t dblk_keeper_next(dblock_client *client)
                 next_us, dblk_sooner(session->beat.next_us, session->read_back_us));
         else if (session->state == DBLK_SESSION_LOST)
             next_us = dblk_sooner(next_us, session->retry_us);
-    for (; channel != NULL; channel = channel->next)
-        if (channel->is_suspect)
-            next_us = 0;
-        else if (channel->n_locks > 0)
+    for (; channel != NULL; channel = channel->next) {
+        if (channel->suspect_us != 0)
+            next_us = dblk_sooner(next_us, channel->suspect_us);
+        if (channel->n_locks > 0)
             next_us = dblk_sooner(next_us, channel->next_ping_us);
+    }
     for (; lock != NULL; lock = lock->next)
         next_us = dblk_sooner(next_us, lock->retry_us);
     if (has_sessions)
