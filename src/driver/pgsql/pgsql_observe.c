@@ -202,7 +202,15 @@ static dblock_status end_holder(struct dblock_connection *connection,
     if (status != DBLOCK_OK || !is_ended)
         return status;
     answer->outcome = DBLOCK_ANSWER_YES;
-    return await_end(connection, call, (int32_t)holder.server_pid, answer, reterr);
+    status = await_end(connection, call, (int32_t)holder.server_pid, answer, reterr);
+    /* The session has been told to end. That its end could not be seen is no refusal, and not
+     * "without effect": asked again, the answer might be that nobody holds it. */
+    if (status < 0) {
+        status = DBLOCK_E_UNCERTAIN;
+        reterr->status = status;
+        reterr->is_transient = 1;
+    }
+    return status;
 }
 
 dblock_status pgsql_observe_end(struct dblock_connection *connection,
