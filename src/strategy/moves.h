@@ -15,6 +15,7 @@ enum {
     DBLK_REST_LAST_US = 5000000,  /* what a wake-up that was lost costs at most */
     DBLK_AGAIN_FIRST_US = 500,    /* after a race that nobody won */
     DBLK_AGAIN_LAST_US = 20000,
+    DBLK_GHOST_US = 1000000,      /* how long a server may take to see that a connection has ended */
     DBLK_OUTAGE_FIRST_US = 20000, /* while the database cannot be reached */
     DBLK_OUTAGE_LAST_US = 1000000,
     DBLK_SETTLE_FIRST_US = 2000, /* between two looks at a lost answer */

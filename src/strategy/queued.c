@@ -6,7 +6,10 @@
  * connection of its own.
  *
  * A lost answer needs no settling here: what the connection may have got goes
- * with the connection, and the loop has closed it. So it is "not reached". */
+ * with the connection, and the loop has closed it. So it is "not reached". But
+ * the server has to see that end first, and until it has, the next attempt may
+ * find the name taken by nobody but the lost one. "Busy" would then be a guess:
+ * it is asked again until the ghost must be gone. */
 #include "strategy/queued.h"
 
 #include "strategy/moves.h"
@@ -21,6 +24,14 @@ static struct dblk_step take(struct dblk_machine *machine, uint64_t wait_us)
 
 static struct dblk_step stand_in_line(struct dblk_machine *machine, const struct dblk_event *event)
 {
+    if (dblk_is_over(machine, event->now_us) && event->now_us < machine->ghost_us) {
+        if (dblk_is_late(machine, event->now_us))
+            return dblk_end(machine, DBLOCK_E_CONNECTION);
+        return dblk_pause(machine, DBLK_STAGE_PAUSE,
+            event->now_us +
+                dblk_backoff(machine->n_pauses, event->random, DBLK_SETTLE_FIRST_US,
+                    DBLK_SETTLE_LAST_US));
+    }
     machine->n_again = 0;
     machine->n_pauses = 0;
     if (dblk_is_over(machine, event->now_us))
@@ -62,8 +73,10 @@ struct dblk_step dblk_queued_next(struct dblk_machine *machine, const struct dbl
     case DBLK_EVENT_ANSWERED:
         return answered(machine, event);
     case DBLK_EVENT_FAILED:
-        if (failed.status == DBLOCK_E_UNCERTAIN)
+        if (failed.status == DBLOCK_E_UNCERTAIN) {
             failed.status = DBLOCK_E_CONNECTION;
+            machine->ghost_us = event->now_us + DBLK_GHOST_US;
+        }
         return dblk_failed(machine, &failed);
     case DBLK_EVENT_CANCELLED:
         return dblk_end(machine, DBLOCK_CANCELLED);

@@ -44,6 +44,7 @@ struct dblk_machine {
     uint64_t outage_us;      /* since when the database cannot be reached; 0 it can */
     uint64_t settle_us;      /* until when a lost answer is being settled */
     dblock_status failure;   /* of the attempt being settled */
+    uint64_t ghost_us;       /* row, advisory: until then a lost attempt may be in its own way; 0 no */
 };
 
 struct dblk_strategy {

@@ -16,6 +16,7 @@ enum { NOW_US = 50000000, WAIT_US = 3000000 };
 
 static const struct dblk_terms waiting = { NOW_US + WAIT_US, 8000000, UINT64_MAX, 0, 0 };
 static const struct dblk_terms trying = { NOW_US, 8000000, 0, 0, 0 };
+static const struct dblk_terms hurried = { NOW_US, 100000, 0, 0, 0 };
 static const struct dblk_terms for_ever = { UINT64_MAX, 8000000, UINT64_MAX, 0, 0 };
 
 static struct dblk_machine machine_at(const struct dblk_terms *terms, enum dblk_stage stage)
@@ -166,6 +167,38 @@ static void again__is_bounded_for_a_try(void **state)
     assert_int_equal(step.status, DBLOCK_BUSY);
 }
 
+/* Nobody else need have it: the server may not have seen yet that the lost attempt is over. */
+static void busy__after_a_lost_answer_is_asked_again(void **state)
+{
+    struct dblk_machine machine = machine_at(&trying, DBLK_STAGE_TAKE);
+    struct dblk_event lost = failure_of(DBLOCK_E_UNCERTAIN, 1, 1);
+    struct dblk_event busy = ANSWER(BUSY);
+    struct dblk_event paused = event_of(DBLK_EVENT_PAUSED, 0);
+    struct dblk_step step;
+
+    (void)state;
+    assert_int_equal(dblk_machine_next(&machine, &lost).kind, DBLK_STEP_TAKE);
+    step = dblk_machine_next(&machine, &busy);
+    assert_int_equal(step.kind, DBLK_STEP_PAUSE);
+    assert_true(step.until_us > NOW_US && step.until_us <= NOW_US + DBLK_SETTLE_LAST_US);
+    assert_int_equal(dblk_machine_next(&machine, &paused).kind, DBLK_STEP_TAKE);
+    busy.now_us = NOW_US + DBLK_GHOST_US; /* it must be gone, so this is somebody else */
+    step = dblk_machine_next(&machine, &busy);
+    assert_int_equal(step.kind, DBLK_STEP_END);
+    assert_int_equal(step.status, DBLOCK_BUSY);
+
+    /* no time to find out, and busy would be a guess */
+    machine = machine_at(&hurried, DBLK_STAGE_TAKE);
+    busy.now_us = NOW_US;
+    (void)dblk_machine_next(&machine, &lost);
+    assert_int_equal(dblk_machine_next(&machine, &busy).kind, DBLK_STEP_PAUSE);
+    (void)dblk_machine_next(&machine, &paused);
+    busy.now_us = NOW_US + hurried.io_us;
+    step = dblk_machine_next(&machine, &busy);
+    assert_int_equal(step.kind, DBLK_STEP_END);
+    assert_int_equal(step.status, DBLOCK_E_CONNECTION);
+}
+
 static void strategies__are_found_by_their_number(void **state)
 {
     static const struct {
@@ -195,6 +228,7 @@ int main(void)
         cmocka_unit_test(moves__are_those_of_the_table),
         cmocka_unit_test(seeding__is_bounded),
         cmocka_unit_test(again__is_bounded_for_a_try),
+        cmocka_unit_test(busy__after_a_lost_answer_is_asked_again),
         cmocka_unit_test(strategies__are_found_by_their_number),
     };
 
