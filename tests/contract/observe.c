@@ -200,6 +200,36 @@ static void list__shows_only_what_is_asked_for(struct contract *contract)
     }
 }
 
+/* More names than a page has, and nobody holds any but the last. */
+static void list__finds_what_lies_behind_idle_names(struct contract *contract)
+{
+    const char *prefix = own_name(contract, "idle");
+    dblock_client *client = open_client(contract, NULL);
+    struct dblock_options options = own_options(contract);
+    struct dblock_filter filter = DBLOCK_FILTER_INIT;
+    struct listing listing = { 0 };
+    char name[300];
+    int i;
+
+    options.flags = DBLOCK_FENCED; /* the name of an advisory lock is known from its token */
+    for (i = 0; i < 140; ++i) {
+        dblock_lock *lock;
+
+        (void)snprintf(name, sizeof name, "%s%03d", prefix, i);
+        lock = take_with(contract, client, name, &options);
+        if (i < 139) {
+            release(contract, lock);
+            free_lock(contract, lock);
+        }
+    }
+    filter.strategy = contract->kind->strategy;
+    filter.prefix = prefix;
+    expect_status(contract, DBLOCK_OK,
+        dblock_list(client, &filter, note_grant, &listing, &contract->error));
+    assert_int_equal(1, listing.n_grants);
+    assert_string_equal(name, listing.last);
+}
+
 static void list__takes_no_filter(struct contract *contract)
 {
     dblock_client *client = open_client(contract, NULL);
@@ -382,6 +412,10 @@ const struct contract_case observe_cases[] = {
     { "list__shows_only_what_is_asked_for", list__shows_only_what_is_asked_for, RECORDED, NULL },
     { "list__shows_only_what_is_asked_for", list__shows_only_what_is_asked_for, ROW, shows_rows },
     { "list__shows_only_what_is_asked_for", list__shows_only_what_is_asked_for, ADVISORY,
+        shows_advisory },
+    { "list__finds_what_lies_behind_idle_names", list__finds_what_lies_behind_idle_names, ROW,
+        shows_rows },
+    { "list__finds_what_lies_behind_idle_names", list__finds_what_lies_behind_idle_names, ADVISORY,
         shows_advisory },
     { "list__takes_no_filter", list__takes_no_filter, ONCE, NULL },
     { "break__ends_the_grant_and_fences_it", break__ends_the_grant_and_fences_it, RECORDED, NULL },

@@ -182,21 +182,34 @@ static dblock_status read_names(struct dblock_connection *connection,
     return DBLOCK_OK;
 }
 
-static dblock_status list_rows(struct dblock_connection *connection,
-    const struct dblock_call *call, const struct dblock_page *page, dblock_grant_fn fn,
-    void *context, struct dblock_error *reterr)
+/* Names that nobody holds are read too, and mostly not told of; so a batch of which little was told
+ * is not the last one. What follows it begins behind its last name. 0: nothing follows. */
+static int turn_page(struct dblock_page *page, char after[DBLOCK_NAME_MAX + 1],
+    const struct names *names)
 {
-    struct names names = { 0, NULL };
-    dblock_status status;
+    size_t limit = page->limit < LIST_MAX ? page->limit : LIST_MAX;
+
+    if (limit == 0 || names->n < limit || page->name != NULL)
+        return 0;
+    dblock_text_copy(after, DBLOCK_NAME_MAX + 1, names->grants[names->n - 1].name);
+    page->after = after;
+    return 1;
+}
+
+/* One batch. `*n_left`: of how many grants may be told yet; 0 also if `fn` wants no more. */
+static dblock_status list_some_rows(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_page *page, dblock_grant_fn fn,
+    void *context, size_t *n_left, struct names *names, struct dblock_error *reterr)
+{
+    dblock_status status =
+        read_names(connection, call, MYSQL_ROW_LIST, page, DBLOCK_ROW, names, reterr);
     size_t i;
 
-    status = read_names(
-        connection, call, MYSQL_ROW_LIST, page, DBLOCK_ROW, &names, reterr);
-    for (i = 0; status == DBLOCK_OK && i < names.n; ++i) {
+    for (i = 0; status == DBLOCK_OK && i < names->n && *n_left > 0; ++i) {
         int has_row;
         unsigned int code;
 
-        mysql_in_text(connection, MYSQL_B_NAME, names.grants[i].name);
+        mysql_in_text(connection, MYSQL_B_NAME, names->grants[i].name);
         code = mysql_run_row(connection, MYSQL_ROW_LIST_PROBE, call, &has_row);
         if (code != 0 && mysql_error_class(code) != MYSQL_CLASS_LOCKED) {
             status = mysql_fail(connection, reterr, "cannot list grants of the strategy row");
@@ -205,19 +218,37 @@ static dblock_status list_rows(struct dblock_connection *connection,
         if (code == 0 && !page->is_idle)
             continue;
         if (code != 0)
-            names.grants[i].remaining_ms = DBLOCK_FOREVER;
-        if (fn(&names.grants[i], context) != 0)
-            break;
+            names->grants[i].remaining_ms = DBLOCK_FOREVER;
+        *n_left = fn(&names->grants[i], context) != 0 ? 0 : *n_left - 1;
     }
-    free(names.grants);
     return status;
 }
 
-static dblock_status list_advisory(struct dblock_connection *connection,
+static dblock_status list_rows(struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_page *page, dblock_grant_fn fn,
     void *context, struct dblock_error *reterr)
 {
-    struct names names = { 0, NULL };
+    struct dblock_page batch = *page;
+    char after[DBLOCK_NAME_MAX + 1];
+    size_t n_left = page->limit;
+    dblock_status status;
+    int is_more;
+
+    do {
+        struct names names = { 0, NULL };
+
+        status = list_some_rows(
+            connection, call, &batch, fn, context, &n_left, &names, reterr);
+        is_more = status == DBLOCK_OK && n_left > 0 && turn_page(&batch, after, &names);
+        free(names.grants);
+    } while (is_more);
+    return status;
+}
+
+static dblock_status list_some_advisory(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_page *page, dblock_grant_fn fn,
+    void *context, size_t *n_left, struct names *names, struct dblock_error *reterr)
+{
     struct dblock_subject subject = { page->name, 0, page->advisory_id, page->has_advisory_id };
     struct dblock_page tokens = *page;
     char buffer[32];
@@ -229,14 +260,14 @@ static dblock_status list_advisory(struct dblock_connection *connection,
         tokens.name = mysql_advisory_name(&subject, buffer, sizeof buffer, &i);
     }
     status = read_names(
-        connection, call, MYSQL_ADVISORY_LIST, &tokens, DBLOCK_ADVISORY, &names, reterr);
-    if (status == DBLOCK_OK && page->name != NULL && names.n == 0 && page->limit > 0) {
+        connection, call, MYSQL_ADVISORY_LIST, &tokens, DBLOCK_ADVISORY, names, reterr);
+    if (status == DBLOCK_OK && page->name != NULL && names->n == 0 && page->limit > 0) {
         /* one name is asked for: that the server can tell, token or not */
         if (mysql_advisory_ask(connection, call, &subject) != 0) {
             status = mysql_fail(connection, reterr, "cannot look at advisory lock \"%s\"",
                 page->name);
         } else if (!mysql_out_is_null(connection, MYSQL_N_ANSWER)) {
-            struct dblock_grant *grant = &names.grants[names.n++];
+            struct dblock_grant *grant = &names->grants[names->n++];
 
             grant->struct_size = sizeof *grant;
             grant->strategy = DBLOCK_ADVISORY;
@@ -246,17 +277,36 @@ static dblock_status list_advisory(struct dblock_connection *connection,
             dblock_text_copy(grant->name, sizeof grant->name, tokens.name);
         }
     }
-    for (i = 0; status == DBLOCK_OK && i < names.n; ++i) {
-        struct dblock_grant *grant = &names.grants[i];
+    for (i = 0; status == DBLOCK_OK && i < names->n && *n_left > 0; ++i) {
+        struct dblock_grant *grant = &names->grants[i];
 
         if (grant->server_pid != 0)
             mysql_advisory_fill(connection, call, grant->server_pid, grant);
         else if (!page->is_idle)
             continue;
-        if (fn(grant, context) != 0)
-            break;
+        *n_left = fn(grant, context) != 0 ? 0 : *n_left - 1;
     }
-    free(names.grants);
+    return status;
+}
+
+static dblock_status list_advisory(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_page *page, dblock_grant_fn fn,
+    void *context, struct dblock_error *reterr)
+{
+    struct dblock_page batch = *page;
+    char after[DBLOCK_NAME_MAX + 1];
+    size_t n_left = page->limit;
+    dblock_status status;
+    int is_more;
+
+    do {
+        struct names names = { 0, NULL };
+
+        status = list_some_advisory(
+            connection, call, &batch, fn, context, &n_left, &names, reterr);
+        is_more = status == DBLOCK_OK && n_left > 0 && turn_page(&batch, after, &names);
+        free(names.grants);
+    } while (is_more);
     return status;
 }
 
