@@ -114,8 +114,10 @@ endif
 # Which suites, and with which servers, is up to SUITES and to DBLOCK_TEST_PGSQL
 # and its like (ci/services); a test that lacks its server is skipped aloud.
 # What counts pages and statements on a server says the same in every flavour, and a crowd of
-# processes that has seconds for its turns does not fit into them with a sanitizer on two processors.
-once := $(if $(filter release,$(FLAVOUR)),,%/pgsql_bloat_test %/pgsql_quiet_test %/crowd_test)
+# processes that has seconds for its turns, or a client with a short I/O limit, does not fit into them
+# with a sanitizer on two processors.
+once := $(if $(filter release,$(FLAVOUR)),,%/pgsql_bloat_test %/pgsql_quiet_test %/crowd_test \
+    %/pgsql_cut_test %/mysql_cut_test)
 chosen_tests = $(foreach suite,$(SUITES),$(filter-out %/simulate $(once), \
     $(call programs_of,$(suite))) $(sort $(wildcard tests/$(suite)/*.sh)))
 test: all $(foreach suite,$(SUITES),$(call programs_of,$(suite)))
@@ -128,7 +130,10 @@ list-tests:
 bench: all $(bench_programs)
 	@tests/bench/run $(BUILD)
 
-soak: $(call programs_of,simulation)
+# The cut tests need servers (ci/services); without one they say so.
+cut_programs := $(filter %_cut_test,$(call programs_of,system))
+soak: $(call programs_of,simulation) $(cut_programs)
 	$(test_folder)/simulation/simulate --seconds $(SOAK_SECONDS)
+	$(foreach program,$(cut_programs),DBLOCK_TEST_CUTS=all $(program) || [ $$? = 77 ] || exit 1;) :
 
 -include $(test_sources:%.c=$(BUILD)/obj/%.d)

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT */
+/* pgsql_cut_test.c - PostgreSQL: what a client answers when its connection ends at any message.
+ * The cases are in tests/lib/cut_*.c. P1, P4, P7, P8. */
+#include "cut_lanes.h"
+
+int main(void)
+{
+    return cut_run_lanes(&cut_pgsql);
+}
