@@ -84,6 +84,7 @@ static int measure(struct holding *holding, const char *url, struct settings *se
     const char *unit = holding->proxy != NULL ? "messages" : "statements";
     const char *name = dblock_strategy_name(holding->strategy);
     double beats, messages, rows, share;
+    const char *marks[2];
     uint64_t from, begun_ns;
 
     /* two first, so that the keeper has its connection and its statements */
@@ -102,11 +103,13 @@ static int measure(struct holding *holding, const char *url, struct settings *se
     beats = (double)(count_heartbeats(holding) - from);
     /* a server may be late with its statistics, but not by a heartbeat */
     rows = holding->database->count_updates(url) - rows;
-    (void)printf("%-11s %6ld %ss: %.0f heartbeats, %.0f %s, %.0f rows updated, %.2f %% of a"
-                 " processor%s\n",
-        holding->database->name, holding->n_locks, name, beats, messages, unit, rows, share * 100,
-        report_goal(&settings->report, messages / beats > rows / beats ? messages / beats : rows / beats,
-            1.25));
+    marks[0] = report_goal(
+        &settings->report, messages / beats > rows / beats ? messages / beats : rows / beats, 1.25);
+    marks[1] = report_goal(&settings->report, share * 100, 1);
+    (void)printf("%-11s %6ld %ss: %.0f heartbeats, %.0f %s, %.0f rows updated (goal 1.25 each)%s,"
+                 " %.2f %% of a processor (goal 1)%s\n",
+        holding->database->name, holding->n_locks, name, beats, messages, unit, rows, marks[0],
+        share * 100, marks[1]);
     report_json(&settings->report, holding->database->name, name, "held",
         (double)holding->n_locks, "heartbeats", beats, "messages", messages, "rows", rows,
         "cpu_share", share, NULL);

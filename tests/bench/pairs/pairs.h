@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* pairs.h - what the parts of the benchmark know of each other.
  *
- * A pair is one acquire and one release. A side is one way to make pairs: through the
- * library, or directly on the client library of the database with the very statements
+ * A pair is one acquire and one release. A side (sampling.h) is one way to make pairs: through
+ * the library, or directly on the client library of the database with the very statements
  * of the driver (its object file is linked, so the texts are the same bytes). */
 #ifndef DBLOCK_BENCH_PAIRS_H
 #define DBLOCK_BENCH_PAIRS_H
@@ -11,15 +11,10 @@
 
 #include "bench/lib/numbers.h"
 #include "bench/lib/report.h"
+#include "bench/lib/sampling.h"
 #include "bench/lib/url.h"
 
 enum { N_STRATEGIES = 4, ID_SIZE = 16 };
-
-/* One way to make pairs. Every function that fails has said why on stderr. */
-struct side {
-    int (*pair)(void *context); /* 0 or -1 */
-    void *context;
-};
 
 /* What is there for one database. */
 struct database {
@@ -54,30 +49,6 @@ dblock_client *library_client(struct library *library);
 /* 1: someone else has the lock; 0: nobody has; -1: failed. */
 int library_is_busy(struct library *library);
 void library_close(struct library *library);
-
-/* --------------------------------------------------------------- sampling.c */
-
-struct samples {
-    uint32_t *durations_ns;
-    size_t n;
-    size_t room;
-    double p50_us;
-    double cpu_us; /* of this process, a pair */
-};
-
-struct comparison {
-    struct samples raw;
-    struct samples ours;
-    double ratio;     /* of the medians of two turns side by side; the median of all such */
-    double cpu_ratio; /* of the client's processor time */
-    double worst;     /* of the medians of single rounds: how far the noise goes */
-    double best;
-};
-
-/* A B A B: `n_rounds` rounds of `seconds` for each side, in short turns. 0 or -1. */
-int sampling_compare(const struct side *raw, const struct side *ours, int n_rounds,
-    double seconds, struct comparison *ret_comparison);
-void sampling_free(struct comparison *comparison);
 
 /* ------------------------------------------------------------------ proxy.c */
 

@@ -81,19 +81,20 @@ static void print_result(struct settings *settings, const struct place *place,
 {
     int is_by_cpu = !is_threads && place->is_idle_by_cpu;
     const char *marks[4];
-    char server[16] = "-";
+    char server[24] = "-";
 
     marks[0] = report_goal(&settings->report, result->statements_s, is_by_cpu ? 0 : 1);
     marks[1] = report_goal(&settings->report, result->server_ms_s, is_by_cpu ? 30 : 0);
     marks[2] = report_goal(&settings->report, result->snapshot_ms, 1000);
     marks[3] = report_goal(&settings->report, result->log_lines, 0.5);
     if (result->server_ms_s >= 0)
-        (void)snprintf(server, sizeof server, "%.1f", result->server_ms_s);
-    (void)printf("%-11s %-9s %-9s %8.1f%s statements/s, server %s%s, clients %.1f ms/s,"
-                 " snapshot %.0f ms%s, log %.0f%s\n",
+        (void)snprintf(server, sizeof server, "%.1f%s", result->server_ms_s,
+            is_by_cpu ? " (goal 30)" : "");
+    (void)printf("%-11s %-9s %-9s %8.1f statements/s%s%s, server %s%s, clients %.1f ms/s,"
+                 " snapshot %.0f ms (goal 1000)%s, log %.0f (goal 0)%s\n",
         place->name, mechanism->name, is_threads ? "threads" : "processes", result->statements_s,
-        marks[0], server, marks[1], result->client_ms_s, result->snapshot_ms, marks[2],
-        result->log_lines, marks[3]);
+        is_by_cpu ? "" : " (goal 1)", marks[0], server, marks[1], result->client_ms_s,
+        result->snapshot_ms, marks[2], result->log_lines, marks[3]);
     (void)fflush(stdout);
     report_json(&settings->report, place->name, mechanism->name, "is_threads", (double)is_threads,
         "waiters", (double)settings->n_idle, "statements_s", result->statements_s, "server_ms_s",

@@ -52,7 +52,7 @@ static const struct part {
         threads_run, 0 },
     { "melee",
         "free for all: 16 processes, no hold time\n"
-        "database    mechanism            grants/s  changes/s  ratio",
+        "database    mechanism            grants/s  changes/s  ratio  goal",
         melee_run, 1 },
     { "idle", "waiters of a name that stays held", idle_run, 0 },
 #ifdef DBLOCK_TEST_HAS_PGSQL

@@ -69,9 +69,10 @@ static void print_row(
     marks[0] = report_goal_least(&settings->report, ratio, is_ours && is_compared ? 0.9 : 0);
     marks[1] = report_goal_least(&settings->report, jain, is_ours ? 0.99 : 0);
     marks[2] = report_goal_least(&settings->report, least, is_ours ? 0.9 : 0);
-    (void)printf("%-11s %-18s %10.0f %10.0f %6s%s  Jain %.3f%s  least/best %.2f%s\n", place->name,
-        contender->mechanism.name, grants, changes, ratio_text, marks[0], jain, marks[1], least,
-        marks[2]);
+    (void)printf("%-11s %-18s %10.0f %10.0f %6s %5s%s  Jain %.3f%s%s  least/best %.2f%s%s\n",
+        place->name, contender->mechanism.name, grants, changes, ratio_text,
+        is_ours && is_compared ? "0.90" : "-", marks[0], jain, is_ours ? " (goal 0.99)" : "",
+        marks[1], least, is_ours ? " (goal 0.90)" : "", marks[2]);
     report_json(&settings->report, place->name, contender->mechanism.name, "grants_s", grants,
         "changes_s", changes, "ratio", ratio, "jain", jain, "least_to_best", least, NULL);
 }

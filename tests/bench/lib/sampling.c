@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* sampling.c - how long pairs take: two sides by turns, in short turns, so that whatever
+/* sampling.c - see sampling.h. Two sides by turns, in short turns, so that whatever
  * else the machine does meets both. The median of single pairs leaves out what interrupts
  * a few of them. The ratio is the median of those of two turns side by side: on a virtual
  * processor that has two speeds, the medians of all pairs may be of one speed each. */
-#include "pairs.h"
+#include "bench/lib/sampling.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "bench/lib/numbers.h"
 
 enum { WARM_UP_PAIRS = 200, TURNS_PER_ROUND = 15 };
 
