@@ -31,7 +31,7 @@ support_objects = $(call to_objects, \
 
 test_programs := $(foreach suite,$(suites_c),$(call programs_of,$(suite)))
 # Each benchmark is one program, of all files of its folder and of what they share.
-benchmarks := pairs waiting peers
+benchmarks := pairs waiting scale peers
 bench_programs := $(benchmarks:%=$(test_folder)/bench/%)
 # What only a benchmark is compared with may be absent; the tests need none of it.
 package_hiredis := hiredis
