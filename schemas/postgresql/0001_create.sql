@@ -13,8 +13,8 @@
 --       dblock_insert, dblock_row, dblock_token TO role;
 --   GRANT SELECT ON dblock_meta TO role;
 --   GRANT USAGE, SELECT, UPDATE ON SEQUENCE dblock_token_base, dblock_token_count TO role;
--- and EXECUTE on dblock_stand, which each role has unless that was revoked (without it those
--- who wait look from time to time),
+-- and EXECUTE on dblock_stand and dblock_queue, which each role has unless that was revoked
+-- (without it those who wait do so at a greater cost, and not in order of arrival),
 -- and to see and end the row and advisory locks of other roles
 --   GRANT pg_read_all_stats, pg_signal_backend TO role;
 --
@@ -112,16 +112,16 @@ CREATE TABLE IF NOT EXISTS dblock_token (
     PRIMARY KEY (strategy, name)
 ) WITH (fillfactor = 50);
 
--- How those who wait for a lease or insert stand in line (src/driver/pgsql/sql/line.sql
--- says why it works): waits until it is the first of the line of that name. The line is
+-- How those who wait stand in line (src/driver/pgsql/sql/line.sql says why it works):
+-- waits until it is the first of the line of that name. The line is
 -- an advisory lock, (high, low), that the first one holds and its session keeps.
 --   tables      the schema of these tables, quoted: search_path of this session from now on
 --   slice_ms    no transaction of it lasts longer: its snapshot would hold up CREATE INDEX
 --               CONCURRENTLY and vacuum
 --   n_slices    after so many, or earlier, it asks to be called again: outcome 0
---   outcome     1 the first, and LISTENs for its wake-ups; 4 the first, but too many
---               LISTEN already; 3 the name has been free for a slice, although others come
---               before; 2 cancelled. With 2 and 3 it has left the line.
+--   outcome     1 the first, and LISTENs for its wake-ups (lease, insert); 4 the first, but
+--               too many LISTEN already; 3 the name has been free for a slice, although
+--               others come before; 2 cancelled. With 2 and 3 it has left the line.
 --   ticket, seen   NULL at first; what an outcome of 0 hands on
 -- Its waits end by lock_timeout or a cancel request, both caught, so that they are no
 -- line in the server's log. A hundred that wait do so a hundred times a slice: what is done
@@ -151,7 +151,8 @@ BEGIN
         ticket := (nextval('dblock_token_count') & 268435455)::integer;
         PERFORM pg_advisory_lock(~high, (low & -268435456) | ticket);
     END IF;
-    FOR i IN 1 .. n_slices LOOP
+    FOR i IN 0 .. n_slices LOOP
+        EXIT WHEN i = n_slices AND NOT must_look;
         COMMIT;
         BEGIN
             IF must_look THEN
@@ -207,7 +208,12 @@ BEGIN
             WHEN lock_not_available THEN
                 IF behind <> before THEN
                     must_count := pg_try_advisory_xact_lock_shared(~high, before);
-                    must_look := must_count;
+                    must_look := must_count AND strategy <= 2;
+                ELSIF strategy > 2 THEN
+                    IF behind = before THEN -- who waits for nothing is passed
+                        before := NULL;
+                        behind := NULL;
+                    END IF;
                 ELSE
                     must_look := NOT must_look
                         AND (is_looker OR pg_try_advisory_lock(high, ~low));
@@ -228,7 +234,7 @@ BEGIN
     ELSIF is_looker AND NOT is_fair THEN
         PERFORM pg_advisory_unlock(high, ~low);
     END IF;
-    IF outcome = 1 THEN
+    IF outcome = 1 AND strategy <= 2 THEN
         outcome := 4;
         FOR slot IN 0 .. n_slots - 1 LOOP
             IF pg_try_advisory_lock(slot_class, (low + slot) & (n_slots - 1)) THEN
@@ -238,6 +244,66 @@ BEGIN
                 EXIT;
             END IF;
         END LOOP;
+    END IF;
+END
+$dblock$;
+
+-- How those who wait for an advisory lock stand in the server's queue for it: in slices, as
+-- above, which lose their place in it. So those who want to be served in order of arrival
+-- stand in a line first, and only the first of that in the queue.
+--   id          NULL: that of the name (src/driver/pgsql/sql/advisory.sql)
+--   outcome     0 not yet; 1 this session has the lock; 2 cancelled, and it has none at all;
+--               3 nothing can be locked on a standby
+--   ticket      NULL at first; what an outcome of 0 hands on, and is still held
+-- Between two calls it is first in no line, so one that does not call again is passed.
+CREATE OR REPLACE PROCEDURE dblock_queue(tables text, lock_name bytea, high integer,
+    low integer, is_fair boolean, slice_ms integer, n_slices integer, INOUT outcome integer,
+    INOUT ticket integer, INOUT id bigint)
+LANGUAGE plpgsql AS $dblock$
+DECLARE
+    limit_before text;
+    seen bigint;
+BEGIN
+    id := coalesce(id, ('x' || encode(substr(sha256(lock_name), 1, 8), 'hex'))::bit(64)::bigint);
+    IF pg_is_in_recovery() THEN
+        outcome := 3;
+        RETURN;
+    END IF;
+    IF is_fair THEN
+        limit_before := current_setting('lock_timeout');
+        PERFORM set_config('search_path', tables || ', pg_temp', false);
+        CALL dblock_stand(tables, 4, lock_name, high, low, true, slice_ms, n_slices, outcome,
+            ticket, seen);
+        PERFORM set_config('lock_timeout', limit_before, false);
+        IF outcome <> 1 THEN
+            RETURN;
+        END IF;
+    END IF;
+    outcome := 0;
+    FOR i IN 1 .. n_slices LOOP
+        COMMIT;
+        BEGIN
+            limit_before := set_config('lock_timeout', slice_ms::text, true);
+            outcome := (pg_advisory_lock(id) IS NOT NULL)::integer;
+        EXCEPTION
+            WHEN lock_not_available THEN
+                NULL;
+            WHEN query_canceled THEN
+                BEGIN
+                    PERFORM pg_sleep(0.01);
+                EXCEPTION WHEN query_canceled THEN
+                    NULL;
+                END;
+                PERFORM pg_advisory_unlock_all();
+                outcome := 2;
+        END;
+        EXIT WHEN outcome <> 0;
+    END LOOP;
+    IF is_fair AND outcome <> 2 THEN
+        IF outcome = 1 THEN
+            PERFORM pg_advisory_unlock(~high, (low & -268435456) | ticket);
+        END IF;
+        PERFORM pg_advisory_unlock(high, low);
     END IF;
 END
 $dblock$;

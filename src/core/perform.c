@@ -60,6 +60,7 @@ void dblk_perform_fill_take(const struct dblk_attempt *attempt, uint64_t wait_us
     take->ttl_us = atomic_load(&lock->ttl_us);
     take->not_after_us = attempt->not_after_us;
     take->wait_us = wait_us;
+    take->is_fair = attempt->wish->is_fair;
     take->heeds_line = heeds_line;
     take->label = lock->label;
 }

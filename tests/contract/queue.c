@@ -211,6 +211,35 @@ static void fair__is_in_order_of_arrival(struct contract *contract)
     }
 }
 
+/* A wait on a server may be cut into pieces, in which nobody may lose his place: those who came
+ * at different times of a piece, after more than two of them. */
+static void fair__keeps_the_order_for_long(struct contract *contract)
+{
+    enum { N_WAITERS = 4, GAP_MS = 330, HELD_MS = 1200 };
+    const char *name = own_name(contract, "x");
+    struct dblock_options options = own_options(contract);
+    dblock_lock *lock = take(contract, open_client(contract, "a"), name);
+    struct contract_job *jobs[N_WAITERS];
+    size_t i, k;
+
+    options.wait_ms = DBLOCK_FOREVER;
+    options.flags = DBLOCK_FAIR;
+    for (i = 0; i < N_WAITERS; ++i) {
+        jobs[i] = start_in_line(
+            contract, open_client(contract, NULL), name, &options, (uint32_t)i + 1);
+        (void)test_readable(-1, GAP_MS);
+    }
+    (void)test_readable(-1, HELD_MS);
+    for (i = 0; i < N_WAITERS; ++i) {
+        release(contract, lock);
+        assert_true(job_ends(jobs[i], 5000));
+        expect_status(contract, DBLOCK_OK, jobs[i]->status);
+        for (k = i + 1; k < N_WAITERS; ++k)
+            assert_false(job_ends(jobs[k], 0));
+        lock = jobs[i]->lock;
+    }
+}
+
 /* The one at the head of the line dies: the others keep their order, and no time is lost. */
 static void fair__survives_a_waiter_that_leaves(struct contract *contract)
 {
@@ -315,6 +344,7 @@ const struct contract_case queue_cases[] = {
         thread_that_asks__is_replaced_when_it_gives_up, ALL, NULL },
     { "exported_grant__is_not_handed_over", exported_grant__is_not_handed_over, RECORDED, NULL },
     { "fair__is_in_order_of_arrival", fair__is_in_order_of_arrival, ALL, has_line },
+    { "fair__keeps_the_order_for_long", fair__keeps_the_order_for_long, LIVE, has_line },
     { "fair__survives_a_waiter_that_leaves", fair__survives_a_waiter_that_leaves, ALL, has_line },
     { "close__wakes_those_who_wait", close__wakes_those_who_wait, ALL, has_line },
     { "fair__is_refused_where_nobody_can_be_woken", fair__is_refused_where_nobody_can_be_woken,

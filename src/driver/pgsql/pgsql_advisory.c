@@ -6,12 +6,13 @@
  * The server counts: a session that asks for a lock it has gets it again. So the
  * connection knows by their ids which ones it has (by id and not by name: two names
  * may have one id), and gives a second one back at once. */
+#include "pgsql_advisory.h"
+
 #include "pgsql_error.h"
 #include "pgsql_grant.h"
 #include "pgsql_statement.h"
 #include "pgsql_steps.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 static int has_id(const struct dblock_connection *connection, int64_t id)
@@ -52,7 +53,7 @@ static int make_room(struct dblock_connection *connection)
     return 0;
 }
 
-static void put_subject(
+void pgsql_advisory_put(
     struct pgsql_parameters *parameters, const struct dblock_subject *subject)
 {
     parameters->n = 0;
@@ -70,7 +71,7 @@ static int is_last(
         memcmp(connection->last_name, subject->name, subject->name_size) == 0;
 }
 
-static void remember(
+void pgsql_advisory_remember(
     struct dblock_connection *connection, const struct dblock_subject *subject, int64_t id)
 {
     if (subject->has_advisory_id || is_last(connection, subject) ||
@@ -93,7 +94,7 @@ static void put_known_subject(const struct dblock_connection *connection,
     }
     if (known.has_advisory_id)
         known.name_size = 0;
-    put_subject(parameters, &known);
+    pgsql_advisory_put(parameters, &known);
 }
 
 static dblock_status refuse_pooler(const struct dblock_connection *connection,
@@ -108,7 +109,7 @@ static dblock_status refuse_pooler(const struct dblock_connection *connection,
         subject->name);
 }
 
-static dblock_status refuse_standby(
+dblock_status pgsql_advisory_refuse_standby(
     const struct dblock_subject *subject, struct dblock_error *reterr)
 {
     return dblock_error_set(reterr, DBLOCK_E_READ_ONLY, "connect to the primary",
@@ -117,8 +118,7 @@ static dblock_status refuse_standby(
         subject->name);
 }
 
-/* Unlocks what a message got and nobody wants; the connection is given up if that fails. */
-static dblock_status give_back(struct dblock_connection *connection,
+dblock_status pgsql_advisory_give_back(struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_subject *subject, int64_t *ret_now_us,
     struct dblock_error *reterr)
 {
@@ -159,7 +159,7 @@ static dblock_status attempt(struct dblock_connection *connection, const struct 
     if (status == DBLOCK_OK && PQntuples(message.results[0]) == 0) {
         answer->outcome = DBLOCK_ANSWER_BUSY;
     } else if (status == DBLOCK_OK && PQgetisnull(message.results[0], 0, 0)) {
-        status = refuse_standby(subject, reterr);
+        status = pgsql_advisory_refuse_standby(subject, reterr);
     } else if (status == DBLOCK_OK) {
         int64_t id = pgsql_get_int64(message.results[0], 0, 0);
 
@@ -167,79 +167,9 @@ static dblock_status attempt(struct dblock_connection *connection, const struct 
         *ret_is_again = has_id(connection, id);
         if (!*ret_is_again)
             connection->ids[connection->n_ids++] = id;
-        remember(connection, subject, id);
+        pgsql_advisory_remember(connection, subject, id);
     }
     return pgsql_message_fini(&message, status, answer);
-}
-
-/* One slice in the server's queue. */
-static dblock_status wait_slice(struct dblock_connection *connection,
-    const struct dblock_call *call, const struct dblock_subject *subject, uint64_t slice_us,
-    int *ret_is_cancelled, struct dblock_answer *answer, struct dblock_error *reterr)
-{
-    struct pgsql_parameters parameters;
-    struct pgsql_message message;
-    char slice[24];
-    dblock_status status;
-
-    (void)snprintf(slice, sizeof slice, "%llu", (unsigned long long)(slice_us / 1000 + 1));
-    put_subject(&parameters, subject);
-    pgsql_put_text(&parameters, slice);
-    pgsql_message_init(&message, connection, call, "take advisory", subject->name,
-        PGSQL_READS | PGSQL_WAITS);
-    pgsql_message_add(&message, STATEMENT_ADVISORY_ARM, &parameters);
-    pgsql_message_add_quiet(&message, STATEMENT_ADVISORY_WAIT, NULL);
-    pgsql_message_add(&message, STATEMENT_ADVISORY_WAITED, NULL);
-    status = pgsql_message_run(&message, reterr);
-    if (status == DBLOCK_OK) {
-        answer->now_us = pgsql_get_time(message.results[1], 0, 0);
-        answer->outcome = pgsql_get_bool(message.results[1], 0, 1) ? DBLOCK_ANSWER_YES
-                                                                   : DBLOCK_ANSWER_BUSY;
-        if (pgsql_get_bool(message.results[0], 0, 1))
-            status = refuse_standby(subject, reterr);
-        else if (answer->outcome == DBLOCK_ANSWER_YES)
-            connection->ids[connection->n_ids++] = pgsql_get_int64(message.results[0], 0, 0);
-        if (status == DBLOCK_OK)
-            remember(connection, subject, pgsql_get_int64(message.results[0], 0, 0));
-    }
-    *ret_is_cancelled = message.is_cancelled;
-    return pgsql_message_fini(&message, status, answer);
-}
-
-/* Only a connection without a lock waits, so what it gets it does not have already. */
-static dblock_status wait_for(struct dblock_connection *connection,
-    const struct dblock_call *call, const struct dblock_subject *subject, uint64_t wait_us,
-    struct dblock_answer *answer, struct dblock_error *reterr)
-{
-    uint64_t now_us = dblock_clock_us();
-    uint64_t until_us = wait_us < UINT64_MAX - now_us ? now_us + wait_us : UINT64_MAX;
-    int is_cancelled = 0;
-    dblock_status status;
-
-    do {
-        uint64_t slice_us = until_us - now_us;
-        struct dblock_call slice_call = *call;
-
-        if (slice_us > connection->slice_us)
-            slice_us = connection->slice_us;
-        if (slice_call.deadline_us > now_us + slice_us + connection->target->io_timeout_us)
-            slice_call.deadline_us = now_us + slice_us + connection->target->io_timeout_us;
-        status = wait_slice(
-            connection, &slice_call, subject, slice_us, &is_cancelled, answer, reterr);
-        now_us = dblock_clock_us();
-        if (status != DBLOCK_OK || is_cancelled || answer->outcome == DBLOCK_ANSWER_YES)
-            break;
-    } while (now_us < until_us);
-    if (!is_cancelled)
-        return status;
-    if (status == DBLOCK_OK && answer->outcome == DBLOCK_ANSWER_YES) {
-        --connection->n_ids;
-        /* or the connection is given up */
-        (void)give_back(connection, call, subject, &answer->now_us, NULL);
-    } else if (status != DBLOCK_OK) {
-        connection->is_broken = 1;
-    }
-    return DBLOCK_CANCELLED;
 }
 
 static void fill_own(const struct dblock_connection *connection,
@@ -272,7 +202,7 @@ dblock_status pgsql_advisory_take(struct dblock_connection *connection,
     if (make_room(connection) != 0)
         return dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "out of memory");
     if (take->wait_us > 0 && connection->n_ids == 0)
-        status = wait_for(connection, call, subject, take->wait_us, answer, reterr);
+        status = pgsql_advisory_wait(connection, call, take, answer, reterr);
     else
         status = attempt(connection, call, subject, &is_again, answer, reterr);
     if (status != DBLOCK_OK)
@@ -280,7 +210,7 @@ dblock_status pgsql_advisory_take(struct dblock_connection *connection,
     answer->remaining_us = DBLOCK_NO_END;
     if (is_again) {
         answer->outcome = DBLOCK_ANSWER_BUSY;
-        status = give_back(connection, call, subject, &answer->now_us, reterr);
+        status = pgsql_advisory_give_back(connection, call, subject, &answer->now_us, reterr);
         if (status == DBLOCK_OK && holder != NULL)
             fill_own(connection, subject, holder, answer);
         return status;
@@ -298,7 +228,7 @@ dblock_status pgsql_advisory_holder(struct dblock_connection *connection,
     struct pgsql_message message;
     dblock_status status;
 
-    put_subject(&parameters, subject);
+    pgsql_advisory_put(&parameters, subject);
     pgsql_message_init(
         &message, connection, call, "look at advisory", subject->name, PGSQL_READS);
     status = pgsql_message_ask(&message, STATEMENT_ADVISORY_HOLDER, &parameters, reterr);
@@ -344,7 +274,7 @@ dblock_status pgsql_advisory_prove(struct dblock_connection *connection,
     struct pgsql_message message;
     dblock_status status;
 
-    put_subject(&parameters, subject);
+    pgsql_advisory_put(&parameters, subject);
     pgsql_message_init(
         &message, connection, call, "prove advisory", subject->name, PGSQL_READS);
     status = pgsql_message_ask(&message, STATEMENT_ADVISORY_PROVE, &parameters, reterr);

@@ -152,12 +152,14 @@ static void add_settings(struct pgsql_message *message)
     pgsql_put_text(
         &parameters, write_ms(unacknowledged, sizeof unacknowledged, patience_us, 1000));
     pgsql_put_text(&parameters, connection->role == DBLOCK_ROLE_ROW || is_line ? "off" : "on");
+    pgsql_put_text(&parameters, is_lasting ? target->schema : NULL);
     pgsql_message_add(message, STATEMENT_OPEN, &parameters);
     if (PQserverVersion(connection->pg) >= 140000) {
         parameters.n = 0;
         pgsql_put_int32(&parameters, pid);
-        /* each look wakes who waits, and a place in line holds up nobody for long (stand_on) */
-        pgsql_put_text(&parameters, is_line ? "0" : is_lasting ? "500" : "2000");
+        /* Each look wakes who waits, and is for nothing: the turn of a dead one that waits is
+         * over as soon as he is told of it. */
+        pgsql_put_text(&parameters, is_line || is_lasting ? "0" : "2000");
         pgsql_message_add(message, STATEMENT_OPEN_14, &parameters);
     }
     if (PQserverVersion(connection->pg) >= 170000) {
@@ -187,6 +189,8 @@ static dblock_status greet(struct dblock_connection *connection, const struct db
         answer->outcome = DBLOCK_ANSWER_YES;
         connection->is_pooled = !pgsql_get_bool(message.results[0], 0, 1);
         connection->slice_us = slice_us;
+        connection->has_queue =
+            !connection->is_pooled && pgsql_get_bool(message.results[0], 0, 4);
         if (patience_us > 0 && (uint64_t)patience_us * 89 / 100 < slice_us)
             connection->slice_us = (uint64_t)patience_us * 89 / 100;
     }

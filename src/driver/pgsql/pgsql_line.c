@@ -14,14 +14,6 @@
 #include <poll.h>
 #include <stdlib.h>
 
-enum { /* what dblock_stand answers; the first columns of its row, and what it hands on */
-    STOOD_NOT_YET = 0,
-    STOOD_FIRST = 1,
-    STOOD_CANCELLED = 2,
-    STOOD_MAY_PASS = 3,
-    STOOD_WITHOUT_BELL = 4
-};
-
 enum { /* columns of its row */
     STAND_OUTCOME,
     STAND_TICKET,
@@ -41,13 +33,6 @@ struct pgsql_line {
     uint64_t sleep_us;
     struct pgsql_parameters ticket; /* its key; n 0: none */
     struct pgsql_message leaving; /* sent, and not answered yet: connection->is_leaving */
-};
-
-/* What dblock_stand is to go on with. */
-struct standing {
-    int32_t outcome;
-    int32_t ticket; /* -1: none yet */
-    int64_t seen;   /* -1: nothing */
 };
 
 struct wish {
@@ -102,6 +87,21 @@ static void put_ticket(struct pgsql_parameters *parameters, const struct dblock_
     put_key(parameters, ~(key >> 32), (key & UINT64_C(0xf0000000)) | (uint32_t)ticket);
 }
 
+/* Below what the server gives a statement on the connections of locks (add_settings). */
+struct pgsql_slices pgsql_slices_of(
+    const struct dblock_connection *connection, uint64_t wait_us)
+{
+    uint64_t each_us = wait_us < connection->slice_us ? wait_us : connection->slice_us;
+    struct pgsql_slices slices = { each_us > 0 ? wait_us / each_us : 1, each_us };
+    uint64_t n_most = connection->target->io_timeout_us / connection->slice_us;
+
+    if (n_most > N_SLICES)
+        n_most = N_SLICES;
+    if (slices.n > n_most)
+        slices.n = n_most > 0 ? n_most : 1;
+    return slices;
+}
+
 /* How many wake-ups have come. */
 static unsigned drain(PGconn *pg)
 {
@@ -133,8 +133,19 @@ static dblock_status settle(
     return pgsql_message_fini(&line->leaving, status, &unused);
 }
 
-static void put_standing(struct pgsql_parameters *parameters, const struct standing *standing)
+void pgsql_line_put(struct pgsql_parameters *parameters,
+    const struct dblock_connection *connection, int32_t strategy,
+    const struct dblock_subject *subject, int is_fair, struct pgsql_slices slices,
+    const struct pgsql_standing *standing)
 {
+    parameters->n = 0;
+    pgsql_put_text(parameters, connection->target->schema_quoted);
+    pgsql_put_int32(parameters, strategy);
+    pgsql_put_name(parameters, subject);
+    pgsql_put_line(parameters, connection->target, strategy, subject);
+    pgsql_put_bool(parameters, is_fair);
+    pgsql_put_int32(parameters, (int32_t)(slices.each_us / 1000 + 1));
+    pgsql_put_int32(parameters, (int32_t)slices.n);
     pgsql_put_int32(parameters, 0);
     if (standing->ticket >= 0)
         pgsql_put_int32(parameters, standing->ticket);
@@ -146,7 +157,7 @@ static void put_standing(struct pgsql_parameters *parameters, const struct stand
         pgsql_put_null_int64(parameters);
 }
 
-static void read_standing(struct standing *standing, const PGresult *result)
+void pgsql_line_get(struct pgsql_standing *standing, const PGresult *result)
 {
     standing->outcome = pgsql_get_int32(result, 0, STAND_OUTCOME);
     standing->ticket =
@@ -159,40 +170,29 @@ static void read_standing(struct standing *standing, const PGresult *result)
  * has died; what that one gets then goes with the connection. */
 static dblock_status stand_on(struct dblock_connection *connection,
     const struct dblock_call *call, const struct wish *wish, uint64_t wait_us,
-    struct standing *standing, int *ret_is_cancelled, struct dblock_error *reterr)
+    struct pgsql_standing *standing, int *ret_is_cancelled, struct dblock_error *reterr)
 {
-    uint64_t slice_us = wait_us < connection->slice_us ? wait_us : connection->slice_us;
-    uint64_t n_slices = slice_us > 0 ? wait_us / slice_us : 1;
-    struct dblock_call step = { 0, call->cancel_fd };
+    struct pgsql_slices slices = pgsql_slices_of(connection, wait_us);
+    struct dblock_call step = { dblock_clock_us() + slices.n * slices.each_us +
+            connection->target->io_timeout_us, call->cancel_fd };
     struct dblock_answer conflict = { 0 };
     struct pgsql_parameters parameters;
     struct pgsql_message message;
     dblock_status status;
 
-    if (n_slices > N_SLICES)
-        n_slices = N_SLICES;
-    step.deadline_us =
-        dblock_clock_us() + n_slices * slice_us + connection->target->io_timeout_us;
     if (step.deadline_us > call->deadline_us)
         step.deadline_us = call->deadline_us;
-    parameters.n = 0;
-    pgsql_put_text(&parameters, connection->target->schema_quoted);
-    pgsql_put_int32(&parameters, wish->strategy);
-    pgsql_put_name(&parameters, wish->subject);
-    pgsql_put_line(&parameters, connection->target, wish->strategy, wish->subject);
-    pgsql_put_bool(&parameters, wish->is_fair);
-    pgsql_put_int32(&parameters, (int32_t)(slice_us / 1000 + 1));
-    pgsql_put_int32(&parameters, (int32_t)n_slices);
-    put_standing(&parameters, standing);
+    pgsql_line_put(&parameters, connection, wish->strategy, wish->subject, wish->is_fair, slices,
+        standing);
     pgsql_message_init(&message, connection, &step, "stand in line for", wish->subject->name,
         PGSQL_READS | PGSQL_WAITS);
     status = pgsql_message_ask(&message, STATEMENT_LINE_STAND, &parameters, reterr);
     if (status == DBLOCK_OK)
-        read_standing(standing, message.results[0]);
+        pgsql_line_get(standing, message.results[0]);
     *ret_is_cancelled = message.is_cancelled;
     status = pgsql_message_fini(&message, status, &conflict);
     if (conflict.outcome == DBLOCK_ANSWER_AGAIN) { /* cannot be: its waits are too short for it */
-        standing->outcome = STOOD_MAY_PASS;
+        standing->outcome = PGSQL_STOOD_MAY_PASS;
         connection->is_broken = 1;
     }
     return status;
@@ -200,14 +200,14 @@ static dblock_status stand_on(struct dblock_connection *connection,
 
 static int32_t tell(struct pgsql_line *line, int32_t outcome)
 {
-    line->is_first = outcome == STOOD_FIRST || outcome == STOOD_WITHOUT_BELL;
-    line->has_bell = outcome == STOOD_FIRST;
+    line->is_first = outcome == PGSQL_STOOD_FIRST || outcome == PGSQL_STOOD_WITHOUT_BELL;
+    line->has_bell = outcome == PGSQL_STOOD_FIRST;
     line->sleep_us = SLEEP_FIRST_US;
     switch (outcome) {
-    case STOOD_FIRST:
-    case STOOD_WITHOUT_BELL:
+    case PGSQL_STOOD_FIRST:
+    case PGSQL_STOOD_WITHOUT_BELL:
         return DBLOCK_ANSWER_YES;
-    case STOOD_MAY_PASS:
+    case PGSQL_STOOD_MAY_PASS:
         return DBLOCK_ANSWER_AGAIN;
     default:
         return DBLOCK_ANSWER_BUSY;
@@ -218,7 +218,7 @@ static dblock_status stand_until(struct dblock_connection *connection,
     const struct dblock_call *call, const struct wish *wish, uint64_t wait_us,
     struct dblock_answer *answer, struct dblock_error *reterr)
 {
-    struct standing standing = { STOOD_NOT_YET, -1, -1 };
+    struct pgsql_standing standing = PGSQL_STANDING_INIT;
     uint64_t now_us = dblock_clock_us();
     uint64_t until_us = wait_us < UINT64_MAX - now_us ? now_us + wait_us : UINT64_MAX;
     int is_cancelled = 0;
@@ -230,15 +230,15 @@ static dblock_status stand_until(struct dblock_connection *connection,
         status = stand_on(connection, call, wish, until_us > now_us ? until_us - now_us : 0,
             &standing, &is_cancelled, reterr);
         now_us = dblock_clock_us();
-    } while (status == DBLOCK_OK && !is_cancelled && standing.outcome == STOOD_NOT_YET &&
+    } while (status == DBLOCK_OK && !is_cancelled && standing.outcome == PGSQL_STOOD_NOT_YET &&
         now_us < until_us);
     if (status != DBLOCK_OK)
         connection->is_broken = 1;
     else
         answer->outcome = tell(connection->line, standing.outcome);
-    if (wish->is_fair && (connection->line->is_first || standing.outcome == STOOD_NOT_YET))
+    if (wish->is_fair && (connection->line->is_first || standing.outcome == PGSQL_STOOD_NOT_YET))
         put_ticket(&connection->line->ticket, connection->target, wish, standing.ticket);
-    if (status == DBLOCK_OK && standing.outcome == STOOD_NOT_YET)
+    if (status == DBLOCK_OK && standing.outcome == PGSQL_STOOD_NOT_YET)
         pgsql_line_leave(connection);
     if (!is_cancelled)
         return status;

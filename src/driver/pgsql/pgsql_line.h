@@ -11,6 +11,36 @@
 void pgsql_put_line(struct pgsql_parameters *parameters, const struct dblock_target *target,
     int32_t strategy, const struct dblock_subject *subject);
 
+/* How a wait on the server goes on: some slices, all of one length, in one statement. */
+struct pgsql_slices {
+    uint64_t n;
+    uint64_t each_us;
+};
+struct pgsql_slices pgsql_slices_of(
+    const struct dblock_connection *connection, uint64_t wait_us);
+
+enum { /* what dblock_stand answers */
+    PGSQL_STOOD_NOT_YET = 0,
+    PGSQL_STOOD_FIRST = 1,
+    PGSQL_STOOD_CANCELLED = 2,
+    PGSQL_STOOD_MAY_PASS = 3,
+    PGSQL_STOOD_WITHOUT_BELL = 4
+};
+
+/* What a statement line_stand hands on to the next. */
+struct pgsql_standing {
+    int32_t outcome;
+    int32_t ticket; /* -1: none yet */
+    int64_t seen;   /* -1: nothing */
+};
+#define PGSQL_STANDING_INIT { 0, -1, -1 }
+/* The parameters of line_stand, and its row. */
+void pgsql_line_put(struct pgsql_parameters *parameters,
+    const struct dblock_connection *connection, int32_t strategy,
+    const struct dblock_subject *subject, int is_fair, struct pgsql_slices slices,
+    const struct pgsql_standing *standing);
+void pgsql_line_get(struct pgsql_standing *standing, const PGresult *result);
+
 dblock_status pgsql_line_stand(struct dblock_connection *connection,
     const struct dblock_call *call, int strategy, const struct dblock_subject *subject,
     uint64_t wait_us, int is_fair, struct dblock_answer *answer, struct dblock_error *reterr);

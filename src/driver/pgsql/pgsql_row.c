@@ -46,6 +46,21 @@ static dblock_status roll_back(struct dblock_connection *connection,
     return pgsql_message_fini(&message, status, &unused);
 }
 
+static void put_turn(struct pgsql_parameters *parameters,
+    const struct dblock_connection *connection, const struct dblock_subject *subject)
+{
+    parameters->n = 0;
+    pgsql_put_name(parameters, subject);
+    pgsql_put_line(parameters, connection->target, DBLOCK_ROW, subject);
+}
+
+static int32_t read_take(const PGresult *result)
+{
+    return PQgetisnull(result, 0, 0)   ? DBLOCK_ANSWER_UNSEEDED
+        : pgsql_get_bool(result, 0, 0) ? DBLOCK_ANSWER_YES
+                                       : DBLOCK_ANSWER_BUSY;
+}
+
 /* One attempt, in a new transaction that stays open if it succeeds. `slice_us` above 0: stands in
  * the server's queue so long. An open transaction of an earlier attempt is ended on the way. */
 static dblock_status attempt(struct dblock_connection *connection, const struct dblock_call *call,
@@ -70,50 +85,121 @@ static dblock_status attempt(struct dblock_connection *connection, const struct 
         pgsql_put_line(&parameters, connection->target, DBLOCK_ROW, subject);
         pgsql_message_add(&message, STATEMENT_ROW_ARM, &parameters);
         pgsql_message_add_quiet(&message, STATEMENT_ROW_WAIT, NULL);
-        parameters.n = 1;
+        put_turn(&parameters, connection, subject);
+        pgsql_message_add(&message, STATEMENT_ROW_TAKE_TURN, &parameters);
+    } else {
+        pgsql_message_add(&message, STATEMENT_ROW_TAKE, &parameters);
     }
-    pgsql_message_add(&message, STATEMENT_ROW_TAKE, &parameters);
+    pgsql_message_add_nothing(&message);
+    status = pgsql_message_run(&message, reterr);
+    if (status == DBLOCK_OK)
+        answer->outcome = read_take(message.results[message.n_results - 1]);
+    *ret_is_cancelled = message.is_cancelled;
+    return pgsql_message_fini(&message, status, answer);
+}
+
+/* Stands in line for the turn, for some slices, and attempts it then, whether or not it is the
+ * first (`standing`). No transaction is open. */
+static dblock_status attempt_in_line(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_take *take, uint64_t wait_us,
+    struct pgsql_standing *standing, int *ret_is_cancelled, struct dblock_answer *answer,
+    struct dblock_error *reterr)
+{
+    struct pgsql_slices slices = pgsql_slices_of(connection, wait_us);
+    struct dblock_call step = { dblock_clock_us() + slices.n * slices.each_us +
+            connection->target->io_timeout_us, call->cancel_fd };
+    struct pgsql_parameters parameters;
+    struct pgsql_message message;
+    dblock_status status;
+
+    if (step.deadline_us > call->deadline_us)
+        step.deadline_us = call->deadline_us;
+    pgsql_message_init(&message, connection, &step, "take row", take->subject.name,
+        PGSQL_READS | PGSQL_OWN_BOUNDS | PGSQL_WAITS);
+    pgsql_line_put(&parameters, connection, DBLOCK_ROW, &take->subject, take->is_fair, slices,
+        standing);
+    pgsql_message_add(&message, STATEMENT_LINE_STAND, &parameters);
+    pgsql_message_add_begin(&message);
+    put_turn(&parameters, connection, &take->subject);
+    pgsql_message_add(&message, STATEMENT_ROW_TAKE_TURN, &parameters);
     pgsql_message_add_nothing(&message);
     status = pgsql_message_run(&message, reterr);
     if (status == DBLOCK_OK) {
-        const PGresult *result = message.results[message.n_results - 1];
-
-        answer->outcome = PQgetisnull(result, 0, 0) ? DBLOCK_ANSWER_UNSEEDED
-            : pgsql_get_bool(result, 0, 0)          ? DBLOCK_ANSWER_YES
-                                                    : DBLOCK_ANSWER_BUSY;
+        pgsql_line_get(standing, message.results[0]);
+        answer->outcome = read_take(message.results[1]);
     }
     *ret_is_cancelled = message.is_cancelled;
     return pgsql_message_fini(&message, status, answer);
 }
 
+/* One slice in the server's queue: for the turn if it is not had already, and for who holds the
+ * row without one. */
+static dblock_status attempt_slice(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject, uint64_t wait_us,
+    int *ret_is_cancelled, struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    uint64_t slice_us = wait_us < connection->slice_us ? wait_us : connection->slice_us;
+    struct dblock_call step = *call;
+    uint64_t deadline_us = dblock_clock_us() + slice_us + connection->target->io_timeout_us;
+
+    if (step.deadline_us > deadline_us)
+        step.deadline_us = deadline_us;
+    return attempt(connection, &step, subject, slice_us, ret_is_cancelled, answer, reterr);
+}
+
+/* Ends what is left of a wait in line. Only a connection without a pooler has any. */
+static dblock_status leave_line(struct dblock_connection *connection,
+    const struct dblock_call *call, const char *name, struct dblock_error *reterr)
+{
+    struct pgsql_message message;
+    struct dblock_answer unused;
+    dblock_status status = roll_back(connection, call, name, reterr);
+
+    if (status == DBLOCK_OK) {
+        pgsql_message_init(
+            &message, connection, call, "give up row", name, PGSQL_READS | PGSQL_OWN_BOUNDS);
+        status = pgsql_message_ask(&message, STATEMENT_LINE_LEAVE, NULL, reterr);
+        status = pgsql_message_fini(&message, status, &unused);
+    }
+    if (status != DBLOCK_OK)
+        connection->is_broken = 1;
+    return status;
+}
+
 /* Slices, each a transaction of its own, until the lock is had or the wait is over. */
 static dblock_status wait_for(struct dblock_connection *connection,
-    const struct dblock_call *call, const struct dblock_subject *subject, uint64_t wait_us,
-    struct dblock_answer *answer, struct dblock_error *reterr)
+    const struct dblock_call *call, const struct dblock_take *take, struct dblock_answer *answer,
+    struct dblock_error *reterr)
 {
+    const char *name = take->subject.name;
+    struct pgsql_standing standing = PGSQL_STANDING_INIT;
     uint64_t now_us = dblock_clock_us();
-    uint64_t until_us = wait_us < UINT64_MAX - now_us ? now_us + wait_us : UINT64_MAX;
+    uint64_t until_us = take->wait_us < UINT64_MAX - now_us ? now_us + take->wait_us : UINT64_MAX;
     int is_cancelled = 0;
-    dblock_status status;
+    dblock_status status = DBLOCK_OK;
 
     do {
-        uint64_t slice_us = until_us - now_us;
-        struct dblock_call slice_call = *call;
+        int is_in_line = connection->has_queue && standing.outcome != PGSQL_STOOD_FIRST;
 
-        if (slice_us > connection->slice_us)
-            slice_us = connection->slice_us;
-        if (slice_call.deadline_us > now_us + slice_us + connection->target->io_timeout_us)
-            slice_call.deadline_us = now_us + slice_us + connection->target->io_timeout_us;
-        status = attempt(
-            connection, &slice_call, subject, slice_us, &is_cancelled, answer, reterr);
+        if (is_in_line)
+            status = roll_back(connection, call, name, reterr);
+        if (status == DBLOCK_OK)
+            status = is_in_line
+                ? attempt_in_line(connection, call, take, until_us - now_us, &standing,
+                      &is_cancelled, answer, reterr)
+                : attempt_slice(connection, call, &take->subject, until_us - now_us,
+                      &is_cancelled, answer, reterr);
         now_us = dblock_clock_us();
-        if (status != DBLOCK_OK || is_cancelled || answer->outcome == DBLOCK_ANSWER_YES)
-            break;
-    } while (answer->outcome != DBLOCK_ANSWER_UNSEEDED && now_us < until_us);
+    } while (status == DBLOCK_OK && !is_cancelled && answer->outcome != DBLOCK_ANSWER_YES &&
+        answer->outcome != DBLOCK_ANSWER_UNSEEDED && now_us < until_us);
+    if (connection->has_queue && status != DBLOCK_OK)
+        connection->is_broken = 1; /* with what it may have in a line */
+    else if (connection->has_queue && (is_cancelled || answer->outcome != DBLOCK_ANSWER_YES))
+        status = leave_line(connection, call, name, reterr);
     if (!is_cancelled)
         return status;
     /* whatever it got meanwhile */
-    if (roll_back(connection, call, subject->name, NULL) != DBLOCK_OK || connection->is_pooled)
+    if (roll_back(connection, call, name, NULL) != DBLOCK_OK || connection->is_pooled)
         connection->is_broken = 1; /* a pooler may pass on the cancel request later still */
     return DBLOCK_CANCELLED;
 }
@@ -132,7 +218,7 @@ dblock_status pgsql_row_take(struct dblock_connection *connection,
         return DBLOCK_OK;
     }
     if (take->wait_us > 0)
-        status = wait_for(connection, call, subject, take->wait_us, answer, reterr);
+        status = wait_for(connection, call, take, answer, reterr);
     else
         status = attempt(connection, call, subject, 0, &is_cancelled, answer, reterr);
     if (status == DBLOCK_OK && answer->outcome == DBLOCK_ANSWER_YES) {

@@ -24,6 +24,18 @@ FROM (
     OFFSET 0) AS t
 WHERE t.is_held IS NOT FALSE;
 
+-- name: advisory_queue
+-- in: $1 schema as an identifier (text), $2 name (bytea), $3 and $4 key of the line, $5 in order
+--   of arrival (bool), $6 ms of a slice, $7 how many slices, and what the last call handed on:
+--   $8 0, $9 ticket or NULL, $10 the id itself (bigint) or NULL
+-- out: outcome (0 not yet, 1 held, 2 cancelled, 3 a standby), ticket, id
+-- Stands in the server's queue for some slices; why slices, and why their end is caught, is
+-- said at row_wait, and more at the procedure itself (0001_create.sql). It commits after each
+-- slice, so it stands alone in its message. The lock belongs to the session. A cancel request
+-- that comes right after it was got: then it is given back, as all that a session has that
+-- waits. If it fails the driver ends the session.
+CALL dblock_schema.dblock_queue($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
+
 -- name: advisory_arm
 -- in: $1 name (bytea), $2 the id itself (bigint) or NULL, $3 how long (text, ms)
 -- out: id, in recovery, and the settings, for the rest of this transaction
@@ -40,8 +52,8 @@ FROM (SELECT coalesce($2::bigint, ('x' || pg_catalog.encode(
 -- name: advisory_wait
 -- in: nothing (advisory_arm)
 -- out: nothing; advisory_waited follows and tells
--- Stands in the server's queue for one slice; why, and why its end is caught, is said
--- at row_wait. The lock belongs to the session and outlives this transaction, and also a
+-- As advisory_queue, for one slice, where there are no tables and so no procedure: it is
+-- parsed and compiled each time. The lock belongs to the session and outlives this transaction, and also a
 -- cancel request that comes right after it was got: then it is given back, as all that a
 -- session has that waits. So it is held exactly if is_granted says so.
 DO $dblock$

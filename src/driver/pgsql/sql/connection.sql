@@ -12,9 +12,11 @@
 -- in: $1 what libpq holds for the server's process (int), $2 lock and statement
 --   limit (text, ms), $3 idle seconds before keepalive (text), $4 seconds between
 --   keepalives (text), $5 limit for unacknowledged data (text, ms), $6 commit mode
---   that replaces "off", or replaces any ("off") (text)
+--   that replaces "off", or replaces any ("off") (text), $7 schema, NULL: nobody will
+--   wait for a lock of this session (text)
 -- out: clock (us since 2000), is it a direct connection, in recovery, deadlock_timeout
---   (us), and the settings, of which nobody needs the answer
+--   (us), may the procedures of those who wait be called, and the settings, of which nobody
+--   needs the answer
 -- Behind a pooler the process that answers is not the one that libpq was told of, now
 -- or later. Then nothing is set, because the setting would stay behind for whoever is
 -- given that process next; a message sends along what matters to it.
@@ -23,6 +25,11 @@
 -- forgets is handed out twice.
 SELECT pg_catalog.clock_timestamp(), o.is_direct, pg_catalog.pg_is_in_recovery(),
     (extract(epoch FROM pg_catalog.current_setting('deadlock_timeout')::interval) * 1000000)::bigint,
+    (SELECT pg_catalog.count(DISTINCT p.proname) = 2
+     FROM pg_catalog.pg_namespace AS n JOIN pg_catalog.pg_proc AS p ON p.pronamespace = n.oid
+     WHERE n.nspname = $7::text AND p.proname IN ('dblock_stand', 'dblock_queue')
+        AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
+        AND pg_catalog.has_function_privilege(p.oid, 'EXECUTE')),
     CASE WHEN o.is_direct THEN
         pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false)
         || pg_catalog.set_config('default_transaction_isolation', 'read committed', false)
@@ -98,14 +105,15 @@ SELECT pg_catalog.clock_timestamp(),
 -- in: nothing
 -- out: clock, version of the tables, may this role use them all
 -- Names every table and column, so that one which is missing or of another type is an
--- error (42P01, 42703, 42883). The subqueries read no row. Without the procedure there is no
+-- error (42P01, 42703, 42883). The subqueries read no row. Without the procedures there is no
 -- version; one that this role may not call is no fault (line_stand).
 -- A read of one committed row; two that verify do not meet.
 SELECT pg_catalog.clock_timestamp(),
     (SELECT m.version FROM dblock_schema.dblock_meta AS m WHERE m.id = 1
         AND pg_catalog.to_regprocedure('dblock_schema.dblock_stand(text, integer, bytea, integer,'
-            ' integer, boolean, integer, integer, integer, integer, bigint)')
-            IS NOT NULL),
+            ' integer, boolean, integer, integer, integer, integer, bigint)') IS NOT NULL
+        AND pg_catalog.to_regprocedure('dblock_schema.dblock_queue(text, bytea, integer, integer,'
+            ' boolean, integer, integer, integer, integer, bigint)') IS NOT NULL),
     pg_catalog.has_table_privilege('dblock_schema.dblock_session', 'SELECT')
         AND pg_catalog.has_table_privilege('dblock_schema.dblock_session', 'INSERT')
         AND pg_catalog.has_table_privilege('dblock_schema.dblock_session', 'UPDATE')

@@ -30,6 +30,21 @@ WITH locked AS MATERIALIZED (
 SELECT CASE WHEN EXISTS (SELECT 1 FROM locked) THEN true
     WHEN EXISTS (SELECT 1 FROM dblock_schema.dblock_row AS r WHERE r.name = $1) THEN false END;
 
+-- name: row_take_turn
+-- in: $1 name (bytea), $2 and $3 key of the turn
+-- out: as row_take
+-- For who waits: takes it only if the turn is this session's, or nobody's. The turn belongs to
+-- the transaction then, and what the session has from standing in line is given back: whoever
+-- comes next waits for the turn, and gets it when this transaction has ended.
+WITH turn AS MATERIALIZED (
+    SELECT pg_catalog.pg_try_advisory_xact_lock($2::integer, $3::integer) AS is_mine
+), locked AS MATERIALIZED (
+    SELECT 1 AS one FROM dblock_schema.dblock_row AS r
+    WHERE r.name = $1 AND (SELECT t.is_mine FROM turn AS t) FOR UPDATE OF r SKIP LOCKED
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM locked) THEN pg_catalog.pg_advisory_unlock_all() IS NOT NULL
+    WHEN EXISTS (SELECT 1 FROM dblock_schema.dblock_row AS r WHERE r.name = $1) THEN false END;
+
 -- name: row_arm
 -- in: $1 name (bytea), $2 how long (text, ms), $3 and $4 key of the turn
 -- out: the settings, for the rest of this transaction
@@ -48,7 +63,8 @@ SELECT pg_catalog.set_config('dblock.name', pg_catalog.encode($1, 'hex'), true),
 -- statement waits twice, behind the others and for the holder, each time for the whole of
 -- lock_timeout. Here the second wait has what the first one left, and is needed only if the
 -- holder came without a turn (a try, plain SQL). The holder's end shows its row free before
--- it lets the turn go.
+-- it lets the turn go. The turn is waited for by line_stand, where there is that procedure
+-- and no pooler: it is the line of the name, and this is the second wait alone.
 -- The end of a slice by lock_timeout, or by the cancel request of a caller that gives up, is
 -- caught here: uncaught, each would be a line in the server's log. A caught one undoes the
 -- block, and with it any lock it got. The server signals a cancel request twice, to the
