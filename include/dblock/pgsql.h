@@ -15,6 +15,42 @@ extern "C" {
  * every client of libpq. Static; any thread. */
 DBLOCK_API const dblock_driver *dblock_pgsql_driver(void);
 
+struct pg_conn; /* PGconn */
+
+/**
+ * dblock_pgsql_guard - bind the application's transaction to a lock
+ *
+ * Until that transaction ends nobody else can be granted the name, so what it
+ * writes is atomic with holding the lock, also if this process is stopped in
+ * between. Heartbeats go on meanwhile; a try of others is BUSY (is_pinned), a
+ * release or break PENDING. Call it at any place in the transaction: what was
+ * read in it since the lock was taken is covered as well. One round trip. In plain SQL: SELECT dblock_guard(name, token).
+ *
+ * Parameters
+ *   lock        a lease or insert, of a client of the same database; held
+ *   connection  yours, and in a transaction: blocking, in no pipeline, nothing
+ *               unread. It may be of another role (SELECT and UPDATE on
+ *               dblock_lease and dblock_insert, SELECT on dblock_session).
+ *               Its settings, handlers and named statements stay as they are;
+ *               the unnamed prepared statement is replaced, as by PQexec()
+ *
+ * Returns, all but OK meaning: roll back
+ *   DBLOCK_OK              bound; DBLOCK_LOST cannot come true for others before its end
+ *   DBLOCK_LOST            the grant is over; the holder has been told
+ *   DBLOCK_NOT_HELD        it was released
+ *   DBLOCK_STALE_SNAPSHOT  what this transaction reads is older than the grant
+ *                          (REPEATABLE READ, SERIALIZABLE): begin again
+ *   DBLOCK_ROLLED_BACK     the transaction had failed, or a limit of the
+ *                          connection (lock_timeout, statement_timeout) ended it
+ *   DBLOCK_E_ARGUMENT      no transaction, or the connection is not free
+ *   DBLOCK_E_UNSUPPORTED   a row or advisory lock
+ *   DBLOCK_E_CONNECTION    the connection is broken, or did not answer within
+ *                          io_timeout_ms: close it
+ *   others                 as dblock_confirm()
+ */
+DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_pgsql_guard(
+    dblock_lock *lock, struct pg_conn *connection, struct dblock_error *reterr);
+
 #ifdef __cplusplus
 }
 #endif

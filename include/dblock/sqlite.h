@@ -17,6 +17,39 @@ extern "C" {
  * its own. Static; any thread. */
 DBLOCK_API const dblock_driver *dblock_sqlite_driver(void);
 
+struct sqlite3;
+
+/**
+ * dblock_sqlite_guard - bind the application's transaction to a lock
+ *
+ * Until that transaction ends nobody else can be granted the name, so what it
+ * writes is atomic with holding the lock, also if this process is stopped in
+ * between. A transaction that has not written yet becomes the file's writer by it;
+ * BEGIN IMMEDIATE makes it that from the start. Heartbeats wait for the writer, so
+ * a guarded transaction must be shorter than half of the ttl.
+ *
+ * Parameters
+ *   lock       a lease or insert in the same file; held
+ *   database   yours (sqlite3 *), and in a transaction; its main database is that
+ *              file. sqlite3_changes() is that of the guard afterwards
+ *   source_id  sqlite3_sourceid(), as your program sees it: two copies of SQLite in
+ *              one process drop each other's file locks
+ *
+ * Returns, all but OK meaning: roll back
+ *   DBLOCK_OK              bound
+ *   DBLOCK_LOST            the grant is over; the holder has been told
+ *   DBLOCK_NOT_HELD        it was released
+ *   DBLOCK_STALE_SNAPSHOT  somebody has written since this transaction began to read
+ *   DBLOCK_ROLLED_BACK     SQLite has ended the transaction (full disk, memory)
+ *   DBLOCK_E_ARGUMENT      no transaction, or another file
+ *   DBLOCK_E_UNSUPPORTED   a row or advisory lock
+ *   DBLOCK_E_DATABASE      is_transient: somebody else writes, for longer than the
+ *                          connection's busy timeout
+ *   others                 as dblock_confirm()
+ */
+DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_sqlite_guard(dblock_lock *lock,
+    struct sqlite3 *database, const char *source_id, struct dblock_error *reterr);
+
 #ifdef __cplusplus
 }
 #endif

@@ -58,6 +58,23 @@ CREATE TABLE IF NOT EXISTS dblock_session (
     created BIGINT NOT NULL
 ) ENGINE = InnoDB;
 
+-- Guarded writes in plain SQL, for programs that have a name and a token, as the child of
+-- `dblock run` has $DBLOCK_NAME and $DBLOCK_TOKEN: in the transaction that writes, as its
+-- first statement,
+--   SELECT 1 FROM dblock_lease AS l WHERE l.name = 'nightly-report' AND l.token = 1732900000000001
+--      AND l.owner IS NOT NULL AND IF(l.session IS NULL,
+--          l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+--          EXISTS (SELECT 1 FROM dblock_session AS s WHERE s.id = l.session AND s.expires_at
+--              > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
+--      LOCK IN SHARE MODE;
+-- One row: until this transaction ends nobody else can be granted the name. None: that grant is
+-- over, roll back. It must be the first, as at REPEATABLE READ what was read before it may be
+-- older than the grant. On Galera and Group Replication locks of rows exclude nobody on other
+-- nodes; there it is a change, 1 row affected or roll back, and only the COMMIT's success counts:
+--   UPDATE dblock_lease SET guards = guards + 1 WHERE name = 'nightly-report'
+--      AND token = 1732900000000001 AND owner IS NOT NULL;
+-- Strategy insert: the same with dblock_insert. From C: dblock_mysql_guard().
+
 -- Strategy lease: one row a name. It stays after the release, free and with its
 -- token, until the purge takes it an hour later.
 CREATE TABLE IF NOT EXISTS dblock_lease (

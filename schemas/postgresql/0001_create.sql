@@ -112,6 +112,51 @@ CREATE TABLE IF NOT EXISTS dblock_token (
     PRIMARY KEY (strategy, name)
 ) WITH (fillfactor = 50);
 
+-- Binds the transaction in which it is called to a lease or insert: until that ends, nobody
+-- else can be granted the name. For programs that have a name and a token, as the child of
+-- `dblock run` has $DBLOCK_NAME and $DBLOCK_TOKEN, and speak SQL by themselves:
+--   BEGIN; SELECT dblock_guard('nightly-report', 1732900000000001); UPDATE ...; COMMIT;
+-- An error, if that grant is over (SQLSTATE LK001), or came after the snapshot of this
+-- transaction (40001; only where it does not read committed): roll back. From C,
+-- dblock_pgsql_guard() does the same; the statement and why it works are in
+-- src/driver/pgsql/sql/guard.sql. Needs SELECT and UPDATE on dblock_lease and dblock_insert,
+-- and SELECT on dblock_session. Waits (lock_timeout) for who changes the row at this moment.
+CREATE OR REPLACE FUNCTION dblock_guard(lock_name text, lock_token bigint) RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $dblock$
+DECLARE
+    key CONSTANT bytea := convert_to(lock_name, 'UTF8');
+BEGIN
+    PERFORM 1 FROM dblock_lease AS l
+    WHERE l.name = key AND l.token = lock_token AND l.owner IS NOT NULL
+        AND CASE WHEN l.session IS NULL THEN l.expires_at > clock_timestamp()
+            ELSE EXISTS (SELECT 1 FROM dblock_session AS s
+                WHERE s.id = l.session AND s.expires_at > clock_timestamp()) END
+    FOR SHARE OF l;
+    IF FOUND THEN
+        RETURN;
+    END IF;
+    PERFORM 1 FROM dblock_insert AS l
+    WHERE l.name = key AND l.token = lock_token AND l.owner IS NOT NULL
+        AND CASE WHEN l.session IS NULL THEN l.expires_at > clock_timestamp()
+            ELSE EXISTS (SELECT 1 FROM dblock_session AS s
+                WHERE s.id = l.session AND s.expires_at > clock_timestamp()) END
+    FOR SHARE OF l;
+    IF FOUND THEN
+        RETURN;
+    END IF;
+    IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable')
+        AND NOT EXISTS (SELECT 1 FROM dblock_lease AS l WHERE l.name = key
+            AND (l.token > lock_token OR l.token = lock_token AND l.owner IS NULL)
+            UNION ALL SELECT 1 FROM dblock_insert AS l WHERE l.name = key
+            AND (l.token > lock_token OR l.token = lock_token AND l.owner IS NULL)) THEN
+        RAISE EXCEPTION 'what this transaction reads is older than the grant of "%"', lock_name
+            USING ERRCODE = '40001', HINT = 'roll back, and begin again';
+    END IF;
+    RAISE EXCEPTION 'lock "%" is lost: token % is not in force', lock_name, lock_token
+        USING ERRCODE = 'LK001', HINT = 'roll back, and stop';
+END
+$dblock$;
+
 -- How those who wait stand in line (src/driver/pgsql/sql/line.sql says why it works):
 -- waits until it is the first of the line of that name. The line is
 -- an advisory lock, (high, low), that the first one holds and its session keeps.

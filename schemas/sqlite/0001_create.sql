@@ -52,6 +52,18 @@ CREATE TABLE IF NOT EXISTS dblock_session (
     created INTEGER NOT NULL
 ) WITHOUT ROWID;
 
+-- Guarded writes in plain SQL, for programs that have a name and a token, as the child of
+-- `dblock run` has $DBLOCK_NAME and $DBLOCK_TOKEN: in the transaction that writes,
+--   BEGIN IMMEDIATE;
+--   SELECT 1 FROM dblock_lease AS l WHERE l.name = CAST('nightly-report' AS BLOB)
+--      AND l.token = 1732900000000001 AND l.owner IS NOT NULL
+--      AND CASE WHEN l.session IS NULL THEN l.expires_at
+--              ELSE (SELECT s.expires_at FROM dblock_session AS s WHERE s.id = l.session) END
+--          > CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER);
+-- One row: until this transaction ends nobody else can be granted the name. None: that grant is
+-- over, roll back. IMMEDIATE makes this the file's only writer, which is what the guard is made
+-- of. Strategy insert: the same with dblock_insert. From C: dblock_sqlite_guard().
+
 -- Strategy lease: one row a name. It stays after the release, free and with its
 -- token, until the purge takes it an hour later.
 CREATE TABLE IF NOT EXISTS dblock_lease (

@@ -377,6 +377,25 @@ DBLOCK_API int dblock_fd_wait(
 /* DBLOCK_ID_SIZE bytes as 32 lower-case hex digits and a zero into `text`. */
 DBLOCK_API void dblock_id_text(const unsigned char *id, char text[40]);
 
+/* A grant, as a statement in the application's transaction must name it. */
+struct dblock_guarded {
+    struct dblock_target *target;
+    int32_t strategy;
+    struct dblock_subject subject;
+    const unsigned char *owner; /* DBLOCK_ID_SIZE bytes */
+    int64_t token;
+    uint64_t io_timeout_us;
+};
+
+/* The first line of a function of a driver that binds a lock to a transaction of the application.
+ * DBLOCK_OK: `*ret_guarded` is good until dblock_guard_end(), and the grant does not go to another
+ * thread of its client any more. LOST, NOT_HELD: it is over. E_ARGUMENT: not a lock of `driver`.
+ * The token may have to be drawn first (and with it all failures of dblock_lock_token()). */
+DBLOCK_API dblock_status dblock_guard_begin(dblock_lock *lock, const struct dblock_driver *driver,
+    struct dblock_guarded *ret_guarded, struct dblock_error *reterr);
+/* What came of it: LOST makes the lock lost, and tells its holder. Returns what the function shall. */
+DBLOCK_API dblock_status dblock_guard_end(dblock_lock *lock, dblock_status status);
+
 /* For fixed text members: copies, cut at a UTF-8 character. */
 DBLOCK_API void dblock_text_copy(char *target, size_t target_size, const char *source);
 

@@ -103,6 +103,8 @@ unsigned int mysql_server_greet(struct dblock_connection *connection,
         code = mysql_text_run(connection, "SET autocommit = 0", call, 1, 0, NULL);
     if (code != 0)
         return code;
+    atomic_store(&((struct dblock_target *)connection->target)->is_multi_writer,
+        connection->is_multi_writer);
     connection->is_read_only = facts.values[2][0] == '1';
     mysql_in_text(connection, MYSQL_B_PREFIX, facts.values[3]);
     connection->has_line = has_locks_of_its_own(connection, facts.values[4]);

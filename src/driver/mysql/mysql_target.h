@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* mysql_target.h - where to connect, as parsed from a URL and the configuration.
- * Read-only once it is made, so any thread may use it. */
+ * Read-only once it is made, but for what it says of the
+ * server, so any thread may use it. */
 #ifndef DBLOCK_MYSQL_TARGET_H
 #define DBLOCK_MYSQL_TARGET_H
 
 #include <dblock/sys/driver.h>
+
+#include <stdatomic.h>
 
 enum mysql_tls { /* ssl-mode of the URL */
     MYSQL_TLS_UNSAID = 0, /* option files and the client library decide */
@@ -32,6 +35,7 @@ struct dblock_target {
     uint64_t connect_timeout_us;
     uint64_t io_timeout_us;
     uint64_t ttl_us;
+    atomic_int is_multi_writer; /* as the last connection found it */
     struct mysql_bell_register *bells; /* of its connections; has a mutex of its own */
 };
 

@@ -64,6 +64,8 @@ enum pgsql_statement { /* insert's are lease's plus an offset, in the same order
     STATEMENT_SESSION_IS_THERE,
     STATEMENT_PURGE,
     STATEMENT_CHECK,
+    STATEMENT_LEASE_GUARD,
+    STATEMENT_INSERT_GUARD,
     STATEMENT_INSTALL_SCHEMA,
     STATEMENT_INSTALL_PATH,
     STATEMENT_INSTALL_MAKE_SCHEMA,

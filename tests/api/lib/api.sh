@@ -95,11 +95,18 @@ has_driver()
 }
 
 # Against the tree that was not installed: compile OUTPUT SOURCE [FLAG]...
+# What the program uses by itself.
+own_libraries()
+{
+    grep -q '^#include <sqlite3.h>' "$1" && echo -lsqlite3
+}
+
+# shellcheck disable=SC2046 # nothing or one word
 compile()
 {
     local output=$1 source=$2
     shift 2
     "$cc" -std=gnu11 -Wall -Wextra -Werror "$@" -I"$here/include" -o "$output" "$source" \
         -L"$build/lib" -Wl,-rpath,"$build/lib" -Wl,--disable-new-dtags \
-        "${drivers[@]/#/-ldblock-}" -ldblock -lpthread
+        "${drivers[@]/#/-ldblock-}" -ldblock -lpthread $(own_libraries "$source")
 }

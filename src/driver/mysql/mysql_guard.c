@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+/* mysql_guard.c - a transaction of the application that is bound to a grant. Why that works is
+ * said in sql/guard.sql. */
+#include <dblock/sys/driver.h>
+
+#include <mysql.h>
+
+#include <dblock/mysql.h>
+
+#include <errmsg.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mysql_error.h"
+#include "mysql_sql.h"
+#include "mysql_target.h"
+#include "mysql_text.h"
+
+#define LOOK_AGAIN_US 5000u
+#define SQL_SIZE 4096
+
+enum { /* what a statement came to, beside 0 and the native codes */
+    CODE_WAIT = 1205,     /* somebody stands on the row */
+    CODE_NO_WAIT = 3572,  /* the same, MySQL 8 */
+    CODE_DEADLOCK = 1213, /* and certification: the transaction is rolled back */
+    CODE_CHANGED = 1020   /* MariaDB with innodb_snapshot_isolation: newer than the snapshot */
+};
+
+struct question {
+    const struct dblock_guarded *guarded;
+    MYSQL *mysql;
+    struct dblock_error *reterr;
+};
+
+static int is_in_transaction(const MYSQL *mysql)
+{
+    return (mysql->server_status & SERVER_STATUS_IN_TRANS) != 0 ||
+        (mysql->server_status & SERVER_STATUS_AUTOCOMMIT) == 0;
+}
+
+static dblock_status check(const struct question *question, const char *client_text)
+{
+    const char *name = question->guarded->subject.name;
+    const MYSQL *mysql = question->mysql;
+
+    if (mysql == NULL || client_text == NULL)
+        return dblock_error_set(question->reterr, DBLOCK_E_ARGUMENT, NULL, "mysql: NULL");
+    if (strcmp(client_text, mysql_get_client_info()) != 0)
+        return dblock_error_set(question->reterr, DBLOCK_E_DRIVER,
+            "link the program and libdblock-mysql with the same client library",
+            "cannot guard \"%s\": the connection belongs to client library %s, the driver uses %s",
+            name, client_text, mysql_get_client_info());
+    if (mysql->net.fd < 0 && mysql->host == NULL)
+        return dblock_error_set(question->reterr, DBLOCK_E_ARGUMENT, "connect before",
+            "cannot guard \"%s\": the handle is not connected", name);
+    if (mysql->status != MYSQL_STATUS_READY || mysql_more_results((MYSQL *)mysql))
+        return dblock_error_set(question->reterr, DBLOCK_E_ARGUMENT,
+            "read all results (mysql_free_result(), mysql_next_result())",
+            "cannot guard \"%s\": an answer on the connection was not read", name);
+    if (!is_in_transaction(mysql))
+        return dblock_error_set(question->reterr, DBLOCK_E_ARGUMENT, "START TRANSACTION before",
+            "cannot guard \"%s\": the connection is in no transaction", name);
+    return DBLOCK_OK;
+}
+
+/* "dblock_lease" -> "`app`.dblock_lease": the connection may have another default. 0: no room. */
+static int qualify(const char *database, const char *sql, char *target, size_t size)
+{
+    static const char mark[] = "dblock_";
+    size_t n = 0;
+
+    while (*sql != 0) {
+        if (database != NULL && strncmp(sql, mark, sizeof mark - 1) == 0) {
+            const char *byte;
+
+            if (n + 2 * strlen(database) + 4 + sizeof mark > size)
+                return 0;
+            target[n++] = '`';
+            for (byte = database; *byte != 0; ++byte) {
+                if (*byte == '`')
+                    target[n++] = '`';
+                target[n++] = *byte;
+            }
+            target[n++] = '`';
+            target[n++] = '.';
+            memcpy(target + n, mark, sizeof mark - 1);
+            n += sizeof mark - 1;
+            sql += sizeof mark - 1;
+        } else {
+            if (n + 1 >= size)
+                return 0;
+            target[n++] = *sql++;
+        }
+    }
+    target[n] = 0;
+    return 1;
+}
+
+/* 0 or the native code. `*ret_rows` NULL: it has none. */
+static unsigned int run(const struct question *question, const char *text,
+    const struct mysql_literal *literals, size_t n_literals, const char *clause,
+    MYSQL_RES **ret_rows)
+{
+    char whole[SQL_SIZE / 2];
+    char qualified[SQL_SIZE];
+    char sql[2 * SQL_SIZE];
+
+    *ret_rows = NULL;
+    (void)snprintf(whole, sizeof whole, "%s%s", text, clause);
+    if (!qualify(question->guarded->target->database, whole, qualified, sizeof qualified) ||
+        !mysql_text_fill(sql, sizeof sql, qualified, literals, n_literals))
+        return CR_OUT_OF_MEMORY;
+    if (mysql_real_query(question->mysql, sql, (unsigned long)strlen(sql)) != 0)
+        return mysql_errno(question->mysql);
+    *ret_rows = mysql_store_result(question->mysql);
+    return mysql_errno(question->mysql);
+}
+
+static dblock_status fail(const struct question *question, unsigned int code)
+{
+    const char *name = question->guarded->subject.name;
+    const char *hint = NULL;
+    dblock_status status;
+
+    if (code == CODE_CHANGED)
+        return DBLOCK_STALE_SNAPSHOT;
+    if (code == CODE_DEADLOCK)
+        return DBLOCK_ROLLED_BACK;
+    if (code == CODE_WAIT || code == CODE_NO_WAIT) {
+        /* innodb_rollback_on_timeout makes an end of the transaction of it */
+        if (!is_in_transaction(question->mysql))
+            return DBLOCK_ROLLED_BACK;
+        status = dblock_error_set(question->reterr, DBLOCK_E_DATABASE, "roll back, and begin again",
+            "cannot guard \"%s\": another transaction stands on its row", name);
+        dblock_error_native(question->reterr, (int32_t)code, NULL, 1);
+        return status;
+    }
+    status = mysql_error_status(code, 0, &hint);
+    if (mysql_error_class(code) == MYSQL_CLASS_GONE) {
+        status = DBLOCK_E_CONNECTION;
+        hint = "connect anew, and begin again";
+    }
+    (void)dblock_error_set(question->reterr, status < 0 ? status : DBLOCK_E_DATABASE, hint,
+        "cannot guard \"%s\": %s", name, mysql_error(question->mysql));
+    dblock_error_native(question->reterr, (int32_t)code, mysql_sqlstate(question->mysql),
+        status == DBLOCK_E_CONNECTION);
+    return status < 0 ? status : DBLOCK_E_DATABASE;
+}
+
+/* Shared, and without waiting where the server can: else as long as innodb_lock_wait_timeout. */
+static const char *clause_of(MYSQL *mysql)
+{
+    unsigned long version = mysql_get_server_version(mysql);
+
+    if (strstr(mysql_get_server_info(mysql), "MariaDB") != NULL)
+        return version >= 100300 ? " LOCK IN SHARE MODE NOWAIT" : " LOCK IN SHARE MODE";
+    return version >= 80000 ? " FOR SHARE NOWAIT" : " LOCK IN SHARE MODE";
+}
+
+static dblock_status judge(MYSQL_ROW row)
+{
+    if (row[0] == NULL || row[0][0] != '1')
+        return DBLOCK_LOST;
+    if (row[1] != NULL && row[1][0] == '1')
+        return DBLOCK_OK;
+    /* by a heartbeat that may be an old one; a timed grant has no other end than this */
+    return row[2] != NULL && row[2][0] == '1' ? DBLOCK_STALE_SNAPSHOT : DBLOCK_LOST;
+}
+
+/* The token of the name, in the snapshot or (with the clause) the newest; 0: there is no row. */
+static unsigned int look(const struct question *question, const char *clause, int64_t *ret_token)
+{
+    const struct mysql_literal name = { MYSQL_LITERAL_BYTES, 0, question->guarded->subject.name,
+        question->guarded->subject.name_size };
+    MYSQL_RES *rows;
+    MYSQL_ROW row;
+    unsigned int code = run(question,
+        question->guarded->strategy == DBLOCK_LEASE ? mysql_sql_lease_guard_look
+                                                    : mysql_sql_insert_guard_look,
+        &name, 1, clause, &rows);
+
+    *ret_token = 0;
+    if (code != 0 || rows == NULL)
+        return code != 0 ? code : CR_UNKNOWN_ERROR;
+    row = mysql_fetch_row(rows);
+    if (row != NULL && row[0] != NULL)
+        *ret_token = strtoll(row[0], NULL, 10);
+    mysql_free_result(rows);
+    return 0;
+}
+
+/* It is not in the snapshot: over, or newer than that. */
+static dblock_status find_why(const struct question *question)
+{
+    int64_t token;
+    unsigned int code = look(question, "", &token);
+
+    if (code != 0)
+        return fail(question, code);
+    if (token >= question->guarded->token)
+        return DBLOCK_LOST;
+    if (token != 0)
+        return DBLOCK_STALE_SNAPSHOT;
+    code = look(question, clause_of(question->mysql), &token); /* made after it, or deleted */
+    return code == 0 && token == 0 ? DBLOCK_LOST : DBLOCK_STALE_SNAPSHOT;
+}
+
+static dblock_status pin(const struct question *question)
+{
+    const struct dblock_guarded *guarded = question->guarded;
+    const char *text =
+        guarded->strategy == DBLOCK_LEASE ? mysql_sql_lease_guard : mysql_sql_insert_guard;
+    const struct mysql_literal owner = { MYSQL_LITERAL_BYTES, 0, guarded->owner, DBLOCK_ID_SIZE };
+    const struct mysql_literal token = { MYSQL_LITERAL_NUMBER, (uint64_t)guarded->token, NULL, 0 };
+    const struct mysql_literal literals[5] = { owner, token,
+        { MYSQL_LITERAL_BYTES, 0, guarded->subject.name, guarded->subject.name_size }, owner,
+        token };
+    uint64_t until_us = dblock_clock_us() + guarded->io_timeout_us;
+    struct dblock_call pause = { 0, -1 };
+    MYSQL_RES *rows;
+    MYSQL_ROW row;
+    dblock_status status;
+    unsigned int code;
+
+    for (;;) {
+        code = run(question, text, literals, 5, clause_of(question->mysql), &rows);
+        if (code == 0 && rows != NULL) {
+            row = mysql_fetch_row(rows);
+            status = row != NULL ? judge(row) : DBLOCK_OK;
+            mysql_free_result(rows);
+            return row != NULL ? status : find_why(question);
+        }
+        if ((code != CODE_WAIT && code != CODE_NO_WAIT) || !is_in_transaction(question->mysql) ||
+            dblock_clock_us() >= until_us)
+            return fail(question, code);
+        pause.deadline_us = dblock_clock_us() + LOOK_AGAIN_US;
+        (void)dblock_fd_wait(-1, 0, &pause, 0);
+    }
+}
+
+/* Several nodes are written to: the guard is a change. */
+static dblock_status pin_by_change(const struct question *question)
+{
+    const struct dblock_guarded *guarded = question->guarded;
+    int is_lease = guarded->strategy == DBLOCK_LEASE;
+    const struct mysql_literal literals[3] = {
+        { MYSQL_LITERAL_BYTES, 0, guarded->subject.name, guarded->subject.name_size },
+        { MYSQL_LITERAL_BYTES, 0, guarded->owner, DBLOCK_ID_SIZE },
+        { MYSQL_LITERAL_NUMBER, (uint64_t)guarded->token, NULL, 0 } };
+    int64_t seen;
+    MYSQL_RES *rows;
+    unsigned int code = look(question, "", &seen);
+
+    if (code != 0)
+        return fail(question, code);
+    if (seen != guarded->token) /* tokens rise: an older one is a snapshot before the grant */
+        return seen < guarded->token ? DBLOCK_STALE_SNAPSHOT : DBLOCK_LOST;
+    code = run(question, is_lease ? mysql_sql_lease_guard_write : mysql_sql_insert_guard_write,
+        literals, 3, "", &rows);
+    if (code != 0)
+        return fail(question, code);
+    return mysql_affected_rows(question->mysql) == 1 ? DBLOCK_OK : DBLOCK_LOST;
+}
+
+dblock_status dblock_mysql_guard_(
+    dblock_lock *lock, void *mysql, const char *client_text, struct dblock_error *reterr)
+{
+    struct dblock_guarded guarded;
+    struct question question = { &guarded, mysql, reterr };
+    dblock_status status = dblock_guard_begin(lock, dblock_mysql_driver(), &guarded, reterr);
+
+    if (status != DBLOCK_OK)
+        return status;
+    status = check(&question, client_text);
+    if (status == DBLOCK_OK)
+        status = atomic_load(&guarded.target->is_multi_writer) ? pin_by_change(&question)
+                                                                : pin(&question);
+    return dblock_guard_end(lock, status);
+}

@@ -1,0 +1,69 @@
+-- SPDX-License-Identifier: MIT
+-- guard.sql - what runs on a connection of the application, in its open transaction. Sent as
+-- text, with literals for the marks; "dblock_" stands for the database of the tables and that.
+-- The isolation is the application's, InnoDB's default is REPEATABLE READ.
+
+-- name: lease_guard
+-- in: owner, token, name, owner, token
+-- out: no row: not in this transaction's snapshot (lease_guard_look); else: is it this grant
+--      still, is it in force, does it have a session
+-- The clause that locks the row is appended: each server has another word for "shared, and
+-- without waiting". The row is locked shared until the transaction ends, so several guarded
+-- transactions of one holder run together, and who takes, drops, extends or breaks meets the
+-- lock and says so (lease_probe, lease_wait). The heartbeat changes the session's row alone,
+-- which is read here without a lock.
+-- What is nested reads the transaction's snapshot, without a lock (LIMIT keeps it from being
+-- merged): a grant that is not there is either over, or newer than what the application
+-- reads, and nothing is pinned. The locking read sees the newest commit. A session in the
+-- snapshot may be older than its last heartbeat.
+SELECT l.owner = ? AND l.token = ? AS is_own,
+       IF(seen.session IS NULL,
+            l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+            EXISTS (SELECT 1 FROM dblock_session s WHERE s.id = seen.session AND s.expires_at
+                > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))) AS is_in_force,
+       seen.session IS NOT NULL AS has_session
+  FROM (SELECT name, session FROM dblock_lease
+         WHERE name = ? AND owner = ? AND token = ? LIMIT 1) seen
+  JOIN dblock_lease l ON l.name = seen.name;
+
+-- name: insert_guard
+-- in: as lease_guard
+-- out: as lease_guard
+-- As lease_guard.
+SELECT l.owner = ? AND l.token = ? AS is_own,
+       IF(seen.session IS NULL,
+            l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+            EXISTS (SELECT 1 FROM dblock_session s WHERE s.id = seen.session AND s.expires_at
+                > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))) AS is_in_force,
+       seen.session IS NOT NULL AS has_session
+  FROM (SELECT name, session FROM dblock_insert
+         WHERE name = ? AND owner = ? AND token = ? LIMIT 1) seen
+  JOIN dblock_insert l ON l.name = seen.name;
+
+-- name: lease_guard_look
+-- in: name
+-- out: the token in the transaction's snapshot; no row: not there
+-- Why a grant is not in the snapshot: tokens rise, so a smaller one means that it came later.
+-- On Galera and Group Replication before lease_guard_write, after which the transaction reads
+-- its own change. Reads without a lock.
+SELECT token FROM dblock_lease WHERE name = ?;
+
+-- name: insert_guard_look
+-- in: as lease_guard_look
+-- out: as lease_guard_look
+-- As lease_guard_look.
+SELECT token FROM dblock_insert WHERE name = ?;
+
+-- name: lease_guard_write
+-- in: name, owner, token
+-- out: affected rows: 1 pinned, 0 this grant is over
+-- Where several nodes are written to. Nodes agree on changes of rows and not on locks, so
+-- the guard is a change: who took the name on another node meanwhile makes the COMMIT fail
+-- (1213), and only its answer counts.
+UPDATE dblock_lease SET guards = guards + 1 WHERE name = ? AND owner = ? AND token = ?;
+
+-- name: insert_guard_write
+-- in: as lease_guard_write
+-- out: as lease_guard_write
+-- As lease_guard_write.
+UPDATE dblock_insert SET guards = guards + 1 WHERE name = ? AND owner = ? AND token = ?;

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* pgsql_guard.c - a transaction of the application that is bound to a grant. Why that works is
+ * said in sql/guard.sql. */
+#include <dblock/pgsql.h>
+
+#include "pgsql_application.h"
+#include "pgsql_target.h"
+
+#include <poll.h>
+
+#define LOOK_AGAIN_US 5000u
+
+/* What the answer of lease_guard means; -1: somebody else stands on the row at this moment. */
+static dblock_status judge(const PGresult *result, int64_t token)
+{
+    int is_fresh = pgsql_get_bool(result, 0, 4);
+    int64_t seen = pgsql_get_int64(result, 0, 1);
+
+    if (pgsql_get_bool(result, 0, 0))
+        return DBLOCK_OK;
+    if (!is_fresh && seen < token) /* tokens rise: the grant came after the snapshot */
+        return DBLOCK_STALE_SNAPSHOT;
+    if (seen != token || !pgsql_get_bool(result, 0, 2))
+        return DBLOCK_LOST;
+    if (!pgsql_get_bool(result, 0, 3)) /* by a heartbeat that may be an old one */
+        return is_fresh ? DBLOCK_LOST : DBLOCK_STALE_SNAPSHOT;
+    return -1;
+}
+
+static dblock_status pin(
+    const struct dblock_guarded *guarded, PGconn *pg, struct dblock_error *reterr)
+{
+    const char *text = guarded->target->texts[guarded->strategy == DBLOCK_LEASE
+            ? STATEMENT_LEASE_GUARD
+            : STATEMENT_INSERT_GUARD];
+    uint64_t until_us = dblock_clock_us() + guarded->io_timeout_us;
+    struct dblock_call pause = { 0, -1 };
+    struct pgsql_parameters parameters;
+    PGresult *result;
+    dblock_status status;
+    int is_stale;
+
+    parameters.n = 0;
+    pgsql_put_name(&parameters, &guarded->subject);
+    pgsql_put_id(&parameters, guarded->owner);
+    pgsql_put_int64(&parameters, guarded->token);
+    for (;;) {
+        status = pgsql_application_ask(pg, text, &parameters, guarded->io_timeout_us, "guard",
+            guarded->subject.name, &result, &is_stale, reterr);
+        if (status != DBLOCK_OK)
+            return is_stale ? DBLOCK_STALE_SNAPSHOT : status;
+        status = judge(result, guarded->token);
+        PQclear(result);
+        if (status >= 0)
+            return status;
+        if (dblock_clock_us() >= until_us)
+            break;
+        pause.deadline_us = dblock_clock_us() + LOOK_AGAIN_US;
+        (void)dblock_fd_wait(-1, 0, &pause, 0);
+    }
+    status = dblock_error_set(reterr, DBLOCK_E_DATABASE, "roll back, and begin again",
+        "cannot guard \"%s\": another transaction stands on its row", guarded->subject.name);
+    dblock_error_native(reterr, 0, NULL, 1);
+    return status;
+}
+
+dblock_status dblock_pgsql_guard(
+    dblock_lock *lock, struct pg_conn *connection, struct dblock_error *reterr)
+{
+    struct dblock_guarded guarded;
+    dblock_status status = dblock_guard_begin(lock, dblock_pgsql_driver(), &guarded, reterr);
+
+    if (status != DBLOCK_OK)
+        return status;
+    status = pgsql_application_check(connection, "guard", guarded.subject.name, reterr);
+    if (status == DBLOCK_OK)
+        status = pin(&guarded, connection, reterr);
+    return dblock_guard_end(lock, status);
+}

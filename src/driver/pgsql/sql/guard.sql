@@ -1,0 +1,61 @@
+-- SPDX-License-Identifier: MIT
+-- guard.sql - what runs on a connection of the application, in its open transaction.
+-- What holds for every statement is said in connection.sql, but the settings of that
+-- connection are the application's: isolation, search_path, limits.
+
+-- name: lease_guard
+-- in: $1 name (bytea), $2 owner (bytea), $3 token
+-- out: one row: is the row pinned now; in the snapshot: its token (NULL: no row), is it the
+--   grant of that owner, is it in force; does the transaction read committed
+-- Pinned: FOR SHARE, so several guarded transactions of one holder run together, and who
+-- takes, drops, extends or breaks skips the row and says so (lease_gate, lease_drop). The
+-- heartbeat changes the session's row alone. Until the transaction ends the row has this
+-- owner and token, so nobody else can be granted the name.
+-- Not waited for: who stands on the row (a take that is too late, a second of ours) is skipped,
+-- and it is asked again.
+-- In force is told from the snapshot, and that of a session may be older than its last
+-- heartbeat where the transaction does not read committed. Ended meanwhile: the taker that
+-- ended the session meets the pin, and is granted nothing until this transaction is over.
+-- Not read committed, and the row was changed after the snapshot: 40001 if it has this owner
+-- and token there, else a smaller token.
+WITH pinned AS MATERIALIZED (
+    SELECT 1 AS one
+    FROM dblock_schema.dblock_lease AS l
+    WHERE l.name = $1 AND l.owner = $2 AND l.token = $3
+        AND CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
+            ELSE EXISTS (SELECT 1 FROM dblock_schema.dblock_session AS s
+                WHERE s.id = l.session AND s.expires_at > pg_catalog.clock_timestamp()) END
+    FOR SHARE OF l SKIP LOCKED
+)
+SELECT EXISTS (SELECT 1 FROM pinned), seen.token, seen.is_own, seen.is_in_force,
+    pg_catalog.current_setting('transaction_isolation') IN ('read committed', 'read uncommitted')
+FROM (SELECT 1) AS one LEFT JOIN (
+    SELECT l.token, coalesce(l.owner = $2, false) AS is_own,
+        CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
+            ELSE EXISTS (SELECT 1 FROM dblock_schema.dblock_session AS s
+                WHERE s.id = l.session AND s.expires_at > pg_catalog.clock_timestamp())
+            END AS is_in_force
+    FROM dblock_schema.dblock_lease AS l WHERE l.name = $1) AS seen ON true;
+
+-- name: insert_guard
+-- in: as lease_guard
+-- out: as lease_guard
+-- As lease_guard.
+WITH pinned AS MATERIALIZED (
+    SELECT 1 AS one
+    FROM dblock_schema.dblock_insert AS l
+    WHERE l.name = $1 AND l.owner = $2 AND l.token = $3
+        AND CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
+            ELSE EXISTS (SELECT 1 FROM dblock_schema.dblock_session AS s
+                WHERE s.id = l.session AND s.expires_at > pg_catalog.clock_timestamp()) END
+    FOR SHARE OF l SKIP LOCKED
+)
+SELECT EXISTS (SELECT 1 FROM pinned), seen.token, seen.is_own, seen.is_in_force,
+    pg_catalog.current_setting('transaction_isolation') IN ('read committed', 'read uncommitted')
+FROM (SELECT 1) AS one LEFT JOIN (
+    SELECT l.token, coalesce(l.owner = $2, false) AS is_own,
+        CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
+            ELSE EXISTS (SELECT 1 FROM dblock_schema.dblock_session AS s
+                WHERE s.id = l.session AND s.expires_at > pg_catalog.clock_timestamp())
+            END AS is_in_force
+    FROM dblock_schema.dblock_insert AS l WHERE l.name = $1) AS seen ON true;

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/* sqlite_guard.c - a transaction of the application that is bound to a grant.
+ *
+ * A file has one writer, so whoever writes pins everything: no take, drop or break of
+ * another connection can be committed before this transaction ends. What is read here is
+ * then the newest. A transaction that has only read so far is made a writing one by a
+ * change of the grant's row; if somebody has written since it began to read, SQLite refuses
+ * that (SQLITE_BUSY_SNAPSHOT). Heartbeats wait for the writer, as for every other one: it
+ * must be shorter than two thirds of the ttl. */
+#include <dblock/sqlite.h>
+#include <dblock/sys/driver.h>
+
+#include "sqlite_clock.h"
+#include "sqlite_error.h"
+#include "sqlite_steps.h"
+#include "sqlite_target.h"
+
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct question {
+    const struct dblock_guarded *guarded;
+    sqlite3 *handle;
+    struct dblock_error *reterr;
+};
+
+static dblock_status check_file(const struct question *question)
+{
+    const char *path = sqlite3_db_filename(question->handle, "main");
+    struct stat ours, theirs;
+
+    if (path == NULL || *path == 0 || stat(path, &theirs) != 0 ||
+        stat(question->guarded->target->path, &ours) != 0 || ours.st_dev != theirs.st_dev ||
+        ours.st_ino != theirs.st_ino)
+        return dblock_error_set(question->reterr, DBLOCK_E_ARGUMENT,
+            "guard on a connection whose main database is the lock's file",
+            "cannot guard \"%s\": the connection is to %s, the lock is in %s",
+            question->guarded->subject.name, path != NULL && *path != 0 ? path : "no file",
+            question->guarded->target->path);
+    return DBLOCK_OK;
+}
+
+static dblock_status check(const struct question *question, const char *source_id)
+{
+    const char *name = question->guarded->subject.name;
+
+    if (question->handle == NULL || source_id == NULL)
+        return dblock_error_set(question->reterr, DBLOCK_E_ARGUMENT, NULL, "database: NULL");
+    if (strcmp(source_id, sqlite3_sourceid()) != 0)
+        return dblock_error_set(question->reterr, DBLOCK_E_DRIVER,
+            "link the program and libdblock-sqlite with the same SQLite",
+            "cannot guard \"%s\": the connection belongs to another copy of SQLite", name);
+    if (sqlite3_get_autocommit(question->handle))
+        return dblock_error_set(question->reterr, DBLOCK_E_ARGUMENT, "BEGIN IMMEDIATE before",
+            "cannot guard \"%s\": the connection is in no transaction", name);
+    return check_file(question);
+}
+
+static dblock_status fail(const struct question *question, int code)
+{
+    const char *name = question->guarded->subject.name;
+    dblock_status status;
+
+    if (sqlite3_get_autocommit(question->handle))
+        return DBLOCK_ROLLED_BACK; /* full disk, I/O, memory: SQLite ended it */
+    if (code == SQLITE_BUSY_SNAPSHOT)
+        return DBLOCK_STALE_SNAPSHOT;
+    if ((code & 0xFF) == SQLITE_BUSY || (code & 0xFF) == SQLITE_LOCKED) {
+        status = dblock_error_set(question->reterr, DBLOCK_E_DATABASE,
+            "roll back, and begin again; sqlite3_busy_timeout() lets it wait",
+            "cannot guard \"%s\": somebody else writes the file", name);
+        dblock_error_native(question->reterr, code, NULL, 1);
+        return status;
+    }
+    status = (code & 0xFF) == SQLITE_READONLY ? DBLOCK_E_READ_ONLY
+        : (code & 0xFF) == SQLITE_ERROR      ? DBLOCK_E_SCHEMA
+        : (code & 0xFF) == SQLITE_NOMEM      ? DBLOCK_E_MEMORY
+                                             : DBLOCK_E_DATABASE;
+    (void)dblock_error_set(question->reterr, status,
+        status == DBLOCK_E_SCHEMA ? SQLITE_HINT_INIT : NULL, "cannot guard \"%s\": %s", name,
+        sqlite3_errmsg(question->handle));
+    dblock_error_native(question->reterr, code, NULL, 0);
+    return status;
+}
+
+/* SQLITE_ROW, SQLITE_DONE, or an extended error code. ?1 name, ?2 owner, ?3 token, ?4 clock. */
+static int run(const struct question *question, const char *sql)
+{
+    const struct dblock_guarded *guarded = question->guarded;
+    sqlite3_stmt *statement = NULL;
+    int code = sqlite3_prepare_v2(question->handle, sql, -1, &statement, NULL);
+
+    if (code == SQLITE_OK) {
+        (void)sqlite3_bind_blob(statement, 1, guarded->subject.name,
+            (int)guarded->subject.name_size, SQLITE_STATIC);
+        (void)sqlite3_bind_blob(statement, 2, guarded->owner, DBLOCK_ID_SIZE, SQLITE_STATIC);
+        (void)sqlite3_bind_int64(statement, 3, guarded->token);
+        (void)sqlite3_bind_int64(statement, 4, sqlite_clock_us());
+        code = sqlite3_step(statement);
+    }
+    if (code != SQLITE_ROW && code != SQLITE_DONE)
+        code = sqlite3_extended_errcode(question->handle);
+    (void)sqlite3_finalize(statement);
+    return code;
+}
+
+#define IS_THIS_GRANT                                                                              \
+    " WHERE name = ?1 AND owner = ?2 AND token = ?3 AND CASE WHEN session IS NULL"                 \
+    " THEN expires_at > ?4 ELSE (SELECT s.expires_at > ?4 FROM dblock_session AS s"                \
+    " WHERE s.id = session) END"
+
+static dblock_status pin(const struct question *question)
+{
+    int is_lease = question->guarded->strategy == DBLOCK_LEASE;
+    int code;
+
+    if (sqlite3_txn_state(question->handle, "main") == SQLITE_TXN_WRITE) {
+        code = run(question, is_lease ? "SELECT 1 FROM main.dblock_lease" IS_THIS_GRANT
+                                      : "SELECT 1 FROM main.dblock_insert" IS_THIS_GRANT);
+        return code == SQLITE_ROW ? DBLOCK_OK
+            : code == SQLITE_DONE ? DBLOCK_LOST
+                                  : fail(question, code);
+    }
+    code = run(question, is_lease
+            ? "UPDATE main.dblock_lease SET guards = guards + 1" IS_THIS_GRANT
+            : "UPDATE main.dblock_insert SET guards = guards + 1" IS_THIS_GRANT);
+    if (code != SQLITE_DONE)
+        return fail(question, code);
+    return sqlite3_changes(question->handle) == 1 ? DBLOCK_OK : DBLOCK_LOST;
+}
+
+dblock_status dblock_sqlite_guard(dblock_lock *lock, struct sqlite3 *database,
+    const char *source_id, struct dblock_error *reterr)
+{
+    struct dblock_guarded guarded;
+    struct question question = { &guarded, database, reterr };
+    dblock_status status = dblock_guard_begin(lock, dblock_sqlite_driver(), &guarded, reterr);
+
+    if (status != DBLOCK_OK)
+        return status;
+    status = check(&question, source_id);
+    if (status == DBLOCK_OK)
+        status = pin(&question);
+    return dblock_guard_end(lock, status);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* guarded.c - the database itself refuses a holder that was stopped for too long: what
+ * it writes is in a transaction that is bound to the lock. Two tellers, one account.
+ *
+ *     guarded sqlite:/tmp/app.db        (cc guarded.c -ldblock -ldblock-sqlite -lsqlite3) */
+#include <dblock/sqlite.h>
+#include <sqlite3.h>
+
+#include <stdio.h>
+#include <string.h>
+
+/* 0 if it was written. */
+static int deposit(dblock_lock *lock, sqlite3 *database)
+{
+    struct dblock_error error;
+    dblock_status status;
+
+    if (sqlite3_exec(database, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
+        return -1;
+    status = dblock_sqlite_guard(lock, database, sqlite3_sourceid(), &error);
+    if (status == DBLOCK_OK &&
+        sqlite3_exec(database, "UPDATE account SET balance = balance + 1; COMMIT", NULL, NULL,
+            NULL) == SQLITE_OK)
+        return 0;
+    printf("not written: %s\n", status < 0 ? error.message : dblock_status_text(status));
+    (void)sqlite3_exec(database, "ROLLBACK", NULL, NULL, NULL);
+    return -1;
+}
+
+int main(int argc, char **argv)
+{
+    const char *url = argc > 1 ? argv[1] : "sqlite:guarded.db";
+    struct dblock_error error;
+    dblock_client *client = NULL;
+    dblock_lock *slow = NULL, *quick = NULL;
+    sqlite3 *database = NULL;
+    int result = 1;
+
+    if (sqlite3_open(url + strlen("sqlite:"), &database) == SQLITE_OK &&
+        sqlite3_exec(database, "CREATE TABLE account (balance); INSERT INTO account VALUES (0)",
+            NULL, NULL, NULL) == SQLITE_OK &&
+        dblock_open(dblock_sqlite_driver(), url, NULL, &client, &error) == DBLOCK_OK &&
+        dblock_acquire(client, "account", NULL, &slow, &error) == DBLOCK_OK &&
+        /* the slow one is stopped; its lock is taken away, and somebody else has it now */
+        dblock_break(client, "account", DBLOCK_LEASE, 0, &error) == DBLOCK_OK &&
+        dblock_acquire(client, "account", NULL, &quick, &error) == DBLOCK_OK)
+        result = deposit(quick, database) != 0 || deposit(slow, database) == 0;
+    dblock_lock_free(quick);
+    dblock_lock_free(slow);
+    dblock_close(client);
+    (void)sqlite3_close(database);
+    return result;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* application.c - see application.h. */
+#include "application.h"
+
+#include <stdio.h>
+
+#ifdef DBLOCK_TEST_HAS_PGSQL
+extern const struct application application_pgsql;
+#endif
+#ifdef DBLOCK_TEST_HAS_MYSQL
+extern const struct application application_mysql, application_cluster;
+#endif
+#ifdef DBLOCK_TEST_HAS_SQLITE
+extern const struct application application_sqlite;
+#endif
+
+const struct application *const applications[] = {
+#ifdef DBLOCK_TEST_HAS_PGSQL
+    &application_pgsql,
+#endif
+#ifdef DBLOCK_TEST_HAS_MYSQL
+    &application_mysql, &application_cluster,
+#endif
+#ifdef DBLOCK_TEST_HAS_SQLITE
+    &application_sqlite,
+#endif
+    NULL
+};
+
+int application_start(const struct application *application)
+{
+    const struct contract_database *database = application->database;
+    struct dblock_config config = DBLOCK_CONFIG_INIT;
+    struct dblock_error error;
+    dblock_client *client = NULL;
+    const char *why_not = database->start();
+    dblock_status status;
+
+    if (why_not != NULL) {
+        (void)printf("skip: %s: %s\n", database->name, why_not);
+        return 77;
+    }
+    if (database->schema != NULL)
+        config.schema = database->schema();
+    status = dblock_open(database->driver(), database->url(CONTRACT_URL), &config, &client, &error);
+    if (status == DBLOCK_OK)
+        status = dblock_schema_install(client, &error);
+    dblock_close(client);
+    if (status != DBLOCK_OK)
+        (void)printf("not ok 1 - %s: %s\n", database->name, error.message);
+    return status == DBLOCK_OK ? 0 : 1;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* application.h - the application's own connection to the database of the contract
+ * suite, with the tables of dblock and its own in one schema; and the guard on it. */
+#ifndef DBLOCK_TEST_APPLICATION_H
+#define DBLOCK_TEST_APPLICATION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <dblock/dblock.h>
+
+#include "contract_database.h"
+
+struct application {
+    const struct contract_database *database;
+    const char *title;          /* NULL: that of the database */
+    const char *begin;          /* a transaction that reads what is committed */
+    const char *begin_snapshot; /* one that reads what was committed when it first read */
+    const char *plain_guard;    /* a select; % is the name, # the token. NULL: see has_function */
+    int is_guard_a_change;      /* plain_guard: one row is changed, not found */
+    int has_function;           /* dblock_guard(name, token) */
+    int has_one_writer;         /* of the whole database: heartbeats wait for a transaction */
+    void *(*open)(void);
+    void (*close)(void *connection);
+    /* 0, or the statement failed. */
+    int (*run)(void *connection, const char *sql);
+    /* The first column of the only row; -1: failed, or no row. */
+    int64_t (*number)(void *connection, const char *sql);
+    dblock_status (*guard)(dblock_lock *lock, void *connection, struct dblock_error *error);
+};
+
+/* Those that are built in, ended by NULL. */
+extern const struct application *const applications[];
+
+/* 0, or the program has said why not (and shall exit with 77). The tables of dblock are made. */
+int application_start(const struct application *application);
+
+#endif

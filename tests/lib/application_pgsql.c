@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* application_pgsql.c - the application's own connection to PostgreSQL. */
+#include "application.h"
+
+#ifdef DBLOCK_TEST_HAS_PGSQL
+
+#include <libpq-fe.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <dblock/pgsql.h>
+
+extern const struct application application_pgsql;
+
+static int run(void *connection, const char *sql)
+{
+    PGresult *result = PQexec(connection, sql);
+    ExecStatusType status = PQresultStatus(result);
+
+    PQclear(result);
+    return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK ? 0 : -1;
+}
+
+static void *open_connection(void)
+{
+    PGconn *connection = PQconnectdb(contract_pgsql.url(CONTRACT_URL));
+    char sql[128];
+
+    (void)snprintf(sql, sizeof sql,
+        "SET client_min_messages = warning; SET search_path = %s", contract_pgsql.schema());
+    if (PQstatus(connection) != CONNECTION_OK || run(connection, sql) != 0) {
+        (void)fprintf(stderr, "application_pgsql: %s", PQerrorMessage(connection));
+        abort();
+    }
+    return connection;
+}
+
+static void close_connection(void *connection)
+{
+    PQfinish(connection);
+}
+
+static int64_t number(void *connection, const char *sql)
+{
+    PGresult *result = PQexec(connection, sql);
+    int64_t value = -1;
+
+    if (PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1)
+        value = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
+    PQclear(result);
+    return value;
+}
+
+static dblock_status guard(dblock_lock *lock, void *connection, struct dblock_error *error)
+{
+    return dblock_pgsql_guard(lock, connection, error);
+}
+
+const struct application application_pgsql = { .database = &contract_pgsql,
+    .begin = "BEGIN ISOLATION LEVEL READ COMMITTED",
+    .begin_snapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ",
+    .has_function = 1,
+    .open = open_connection,
+    .close = close_connection,
+    .run = run,
+    .number = number,
+    .guard = guard };
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* application_sqlite.c - the application's own connection to a SQLite file. */
+#include "application.h"
+
+#ifdef DBLOCK_TEST_HAS_SQLITE
+
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <dblock/sqlite.h>
+
+extern const struct application application_sqlite;
+
+static int run(void *connection, const char *sql)
+{
+    return sqlite3_exec(connection, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : -1;
+}
+
+static void *open_connection(void)
+{
+    sqlite3 *connection = NULL;
+
+    if (sqlite3_open(contract_sqlite.url(CONTRACT_URL) + strlen("sqlite:"), &connection) !=
+            SQLITE_OK ||
+        sqlite3_busy_timeout(connection, 10000) != SQLITE_OK) {
+        (void)fprintf(stderr, "application_sqlite: %s\n", sqlite3_errmsg(connection));
+        abort();
+    }
+    return connection;
+}
+
+static void close_connection(void *connection)
+{
+    (void)sqlite3_close(connection);
+}
+
+static int64_t number(void *connection, const char *sql)
+{
+    sqlite3_stmt *statement = NULL;
+    int64_t value = -1;
+
+    if (sqlite3_prepare_v2(connection, sql, -1, &statement, NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW)
+        value = sqlite3_column_int64(statement, 0);
+    (void)sqlite3_finalize(statement);
+    return value;
+}
+
+static dblock_status guard(dblock_lock *lock, void *connection, struct dblock_error *error)
+{
+    return dblock_sqlite_guard(lock, connection, sqlite3_sourceid(), error);
+}
+
+const struct application application_sqlite = { .database = &contract_sqlite,
+    .begin = "BEGIN IMMEDIATE",
+    .begin_snapshot = "BEGIN",
+    .plain_guard = "SELECT 1 FROM dblock_lease AS l WHERE l.name = CAST('%' AS BLOB)"
+                   " AND l.token = # AND l.owner IS NOT NULL AND CASE WHEN l.session IS NULL"
+                   " THEN l.expires_at ELSE (SELECT s.expires_at FROM dblock_session AS s"
+                   " WHERE s.id = l.session) END"
+                   " > CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)",
+    .has_one_writer = 1,
+    .open = open_connection,
+    .close = close_connection,
+    .run = run,
+    .number = number,
+    .guard = guard };
+
+#endif
