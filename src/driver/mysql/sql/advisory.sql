@@ -53,8 +53,11 @@ SELECT IS_USED_LOCK(COALESCE(?, CONCAT(?, LEFT(SHA2(?, 256), 32)))) AS holder, C
 -- name: advisory_connection
 -- in: connection
 -- out: host (and port) of a connection
--- Without the right PROCESS only connections of the same user are seen.
-SELECT host FROM information_schema.processlist WHERE id = ?;
+-- Without the right PROCESS only connections of the same user are seen. From which table, and
+-- what may fail before 8.0.22, is said at line_waiters; then it is not known.
+SELECT p.host
+  FROM /*M! information_schema.processlist */ /*!80022 performance_schema.processlist */ p
+ WHERE p.id = ?;
 
 -- name: advisory_list
 -- in: prefix, after, from, below, limit
