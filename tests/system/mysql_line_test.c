@@ -261,6 +261,28 @@ static void first__is_woken_by_others_than_the_holder(void **state)
     fixture.driver->target_close(target);
 }
 
+/* A grant that shall end earlier than was known. */
+static void first__is_woken_by_an_earlier_end(void **state)
+{
+    struct waiter waiter;
+    uint64_t begun_ms;
+    int strategy, i;
+
+    (void)state;
+    FOR_BOTH (strategy) {
+        assert_int_equal(TAKE(taker, strategy, "x", "e1"), YES);
+        assert_int_equal(STAND(line[0], strategy, "x"), YES);
+        start(&waiter, line[0], strategy, "e1");
+        begun_ms = test_now_ms();
+        assert_int_equal(mysql_extend(&fixture, other, strategy, "x", "e1", SECOND), YES);
+        assert_int_equal(end(&waiter), YES);
+        assert_true(waiter.ended_ms - begun_ms < 1000);
+        leave(line[0]);
+        (void)DROP(taker, strategy, "x", "e1");
+        assert_true(test_until(is_line_empty, (void *)"x", 5000));
+    }
+}
+
 static void rest__ends_in_time(void **state)
 {
     uint64_t begun_ms;
@@ -558,6 +580,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         LINE_TEST(first__is_woken),
         LINE_TEST(first__is_woken_by_others_than_the_holder),
+        LINE_TEST(first__is_woken_by_an_earlier_end),
         LINE_TEST(rest__ends_in_time),
         LINE_TEST(line__is_in_order_of_arrival),
         LINE_TEST(first__that_idles_loses_its_place),

@@ -12,6 +12,7 @@
 #include "mysql_text.h"
 
 #define TRIES_MAX 3 /* of a change that meets brief locks of others */
+#define REST_LAST_US 5000000 /* the longest rest of a first in line (strategy/moves.h) */
 
 /* drop and extend: a row that stays locked carries a guard. */
 static dblock_status fail_change(const struct mysql_hold *hold,
@@ -126,7 +127,13 @@ dblock_status mysql_hold_extend(const struct mysql_hold *hold,
     const struct dblock_subject *subject, const unsigned char *owner, uint64_t ttl_us,
     struct dblock_answer *answer, struct dblock_error *reterr)
 {
-    return extend(hold, connection, call, "extend", subject, owner, ttl_us, answer, reterr);
+    dblock_status status =
+        extend(hold, connection, call, "extend", subject, owner, ttl_us, answer, reterr);
+
+    /* The first in line may know of a later end, but he never rests longer than that. */
+    if (status == DBLOCK_OK && answer->outcome == DBLOCK_ANSWER_YES && ttl_us < REST_LAST_US)
+        mysql_line_wake(hold, connection, call, subject);
+    return status;
 }
 
 dblock_status mysql_hold_draw(const struct mysql_hold *hold, struct dblock_connection *connection,
