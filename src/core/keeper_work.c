@@ -215,7 +215,9 @@ int dblk_keeper_purge(dblock_client *client, uint64_t now_us, uint64_t limit_us)
         status = client->driver->observe.purge(link->connection, &call, &answer, &error);
     if (status != DBLOCK_OK)
         dblk_keeper_check_link(client);
-    is_more = status == DBLOCK_OK && answer.n_rows > 0;
+    /* AGAIN: it waits for nobody, and somebody was there; on a busy file that is most of the time */
+    is_more = status == DBLOCK_OK &&
+        (answer.n_rows > 0 || answer.outcome == DBLOCK_ANSWER_AGAIN);
     dblk_lock_client(client);
     client->keeper.purge_us =
         dblk_now_us() + (is_more ? 100000 : PURGE_EVERY_US / 2 + dblk_random_u64() % PURGE_EVERY_US);

@@ -317,7 +317,7 @@ struct dblock_driver_observe {
         int strategy, const struct dblock_subject *subject, int64_t token,
         struct dblock_answer *answer, struct dblock_error *reterr);
     /* Removes one small batch of what nobody needs (dead sessions an hour old, rows that have been
-     * free for an hour), raising the floor of tokens first. Waits for nobody. YES, n_rows. */
+     * free for an hour), raising the floor of tokens first. Waits for nobody. YES, n_rows; AGAIN. */
     dblock_status (*purge)(struct dblock_connection *connection, const struct dblock_call *call,
         struct dblock_answer *answer, struct dblock_error *reterr);
     /* Calls `fn` for each thing of the database that was looked at for dblock_check(), good or
