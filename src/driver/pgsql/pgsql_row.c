@@ -189,6 +189,11 @@ static dblock_status wait_for(struct dblock_connection *connection,
                       &is_cancelled, answer, reterr)
                 : attempt_slice(connection, call, &take->subject, until_us - now_us,
                       &is_cancelled, answer, reterr);
+        if (status == DBLOCK_OK && connection->has_queue &&
+            answer->outcome == DBLOCK_ANSWER_AGAIN) { /* and it was not told what is had in line */
+            status = leave_line(connection, call, name, reterr);
+            standing = (struct pgsql_standing) PGSQL_STANDING_INIT;
+        }
         now_us = dblock_clock_us();
     } while (status == DBLOCK_OK && !is_cancelled && answer->outcome != DBLOCK_ANSWER_YES &&
         answer->outcome != DBLOCK_ANSWER_UNSEEDED && now_us < until_us);
