@@ -158,8 +158,9 @@ static void set_terms(const dblock_client *client, const struct dblk_wish *wish,
 {
     memset(terms, 0, sizeof *terms);
     terms->give_up_us = dblk_later(begun_us, wish->wait_us);
-    /* half for the statement, half to settle it if its answer is lost: one I/O limit in all */
-    terms->io_us = client->settings.io_us / 2;
+    /* half for the statement, and half, with an eighth more, to settle it if its answer is lost: one
+     * I/O limit in all */
+    terms->io_us = client->settings.io_us / 32 * 15;
     terms->outage_us = client->settings.outage_us;
     terms->needs_session = wish->is_heartbeat;
     terms->has_line = wish->wait_us > 0 && dblk_place_is_possible(client);
@@ -173,7 +174,7 @@ static dblock_status fence(struct dblk_attempt *attempt, const struct dblk_wish 
 
     if (!wish->is_fenced || attempt->lock->token != 0)
         return DBLOCK_OK;
-    status = dblk_token_get(attempt->lock, &token, &attempt->error);
+    status = dblk_token_get(attempt->lock, attempt->end_us, &token, &attempt->error);
     if (status > 0 && atomic_load(&attempt->client->is_closing))
         status = dblock_error_set(
             &attempt->error, DBLOCK_E_CLOSED, NULL, "the client has been closed meanwhile");
@@ -254,6 +255,7 @@ dblock_status dblock_acquire(dblock_client *client, const char *name,
         goto done;
     }
     set_terms(client, &wish, begun_us, &terms);
+    attempt.end_us = dblk_later(terms.give_up_us, client->settings.io_us);
     dblk_waiter_init(&attempt.waiter, client, wish.canceller);
     dblk_machine_start(&attempt.machine, dblk_strategy_of(wish.strategy), &terms);
     status = loop(&attempt, begun_us, &is_open);

@@ -24,15 +24,15 @@ static struct dblk_channel *find_idle(dblock_client *client, int role)
     return NULL;
 }
 
-static dblock_status open_channel(dblock_client *client, int role, int cancel_fd,
-    struct dblk_channel **ret_channel, struct dblock_error *reterr)
+static dblock_status open_channel(dblock_client *client, int role, uint64_t deadline_us,
+    int cancel_fd, struct dblk_channel **ret_channel, struct dblock_error *reterr)
 {
     struct dblk_channel *channel = dblk_allocate(sizeof *channel);
     dblock_status status;
 
     if (channel == NULL)
         return dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "out of memory");
-    status = dblk_link_open(client, role, DBLK_NEVER, cancel_fd, &channel->link, reterr);
+    status = dblk_link_open(client, role, deadline_us, cancel_fd, &channel->link, reterr);
     if (status != DBLOCK_OK) {
         dblk_release(channel);
         return status;
@@ -104,7 +104,7 @@ static void make_shared(dblock_client *client, struct dblk_channel *channel)
 }
 
 dblock_status dblk_channel_get(dblock_client *client, int strategy, int is_waiting,
-    uint64_t *now_us, int cancel_fd, struct dblk_channel **ret_channel, struct dblock_error *reterr)
+    uint64_t *now_us, uint64_t deadline_us, int cancel_fd, struct dblk_channel **ret_channel, struct dblock_error *reterr)
 {
     int role = strategy == DBLOCK_ROW ? DBLOCK_ROLE_ROW : DBLOCK_ROLE_ADVISORY;
     int is_shared = strategy == DBLOCK_ADVISORY && !is_waiting;
@@ -112,7 +112,7 @@ dblock_status dblk_channel_get(dblock_client *client, int strategy, int is_waiti
     dblock_status status = DBLOCK_OK;
 
     if (channel == NULL) {
-        status = open_channel(client, role, cancel_fd, &channel, reterr);
+        status = open_channel(client, role, deadline_us, cancel_fd, &channel, reterr);
         *now_us = dblk_now_us();
         if (status == DBLOCK_OK && is_shared)
             make_shared(client, channel);

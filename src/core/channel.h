@@ -27,7 +27,7 @@ struct dblk_channel {
 /* A channel for one attempt of `strategy`: the shared one for an advisory try, else an idle or a
  * new one. A reference; n_locks counted. `*now_us` is read anew if it took time. */
 dblock_status dblk_channel_get(dblock_client *client, int strategy, int is_waiting,
-    uint64_t *now_us, int cancel_fd, struct dblk_channel **ret_channel, struct dblock_error *reterr);
+    uint64_t *now_us, uint64_t deadline_us, int cancel_fd, struct dblk_channel **ret_channel, struct dblock_error *reterr);
 
 /* After an attempt without a grant, or after the release of one. Takes NULL. */
 void dblk_channel_put(dblock_client *client, struct dblk_channel *channel);

@@ -56,7 +56,8 @@ static dblock_status write_grant(
     dblk_lock_client(lock->client);
     lock->is_exported = 1; /* from here on it does not go to another thread */
     dblk_unlock_client(lock->client);
-    status = dblk_token_get(lock, &token, error);
+    status = dblk_token_get(
+        lock, dblk_later(dblk_now_us(), lock->client->settings.io_us), &token, error);
     if (status != DBLOCK_OK)
         return status;
     length = snprintf(buffer, size, "dblock1:%s:%s:%lld:",

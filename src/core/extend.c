@@ -86,10 +86,10 @@ static dblock_status confirm_connection(
     dblock_status status;
 
     memset(&answer, 0, sizeof answer);
+    call.deadline_us = dblk_later(dblk_now_us(), client->settings.io_us); /* the keeper may be at it */
+    call.cancel_fd = client->stop_fd;
     connection = dblk_channel_use(channel);
     sent_us = dblk_now_us();
-    call.deadline_us = dblk_later(sent_us, client->settings.io_us);
-    call.cancel_fd = client->stop_fd;
     status = DBLOCK_OK;
     if (connection != NULL)
         status = locks->prove(connection, &call, &lock->subject, &answer, error);

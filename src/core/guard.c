@@ -27,7 +27,8 @@ static dblock_status begin(dblock_lock *lock, const struct dblock_driver *driver
     /* the next thread would go on before the transaction has ended */
     lock->is_exported = 1;
     dblk_unlock_client(client);
-    status = dblk_token_get(lock, &ret_guarded->token, error);
+    status = dblk_token_get(lock, dblk_later(dblk_now_us(), lock->client->settings.io_us),
+        &ret_guarded->token, error);
     ret_guarded->target = client->target;
     ret_guarded->strategy = lock->strategy->id;
     ret_guarded->subject = lock->subject;

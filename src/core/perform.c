@@ -32,6 +32,12 @@ void dblk_event_answered(const struct dblock_answer *answer, struct dblk_event *
     event->remaining_us = answer->remaining_us;
 }
 
+uint64_t dblk_perform_limit(
+    const struct dblk_attempt *attempt, uint64_t now_us, uint64_t length_us)
+{
+    return dblk_sooner(dblk_later(now_us, length_us), attempt->end_us);
+}
+
 /* A new owner id for each take: an id that was sent once may still be on its way. */
 int dblk_perform_renew_owner(struct dblk_attempt *attempt)
 {

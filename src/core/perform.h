@@ -21,6 +21,7 @@ struct dblk_attempt {
     struct dblock_error error;   /* of the last failure */
     int64_t not_after_us;        /* of the last take, by the database's clock */
     uint64_t sent_us;            /* of the last take */
+    uint64_t end_us;             /* of the wait, and one I/O limit: no step goes on beyond it */
 };
 
 /* The step must not be END. `*ret_event` is the last event: its time is the time now. */

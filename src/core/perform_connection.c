@@ -11,7 +11,7 @@
 void dblk_perform_seed(struct dblk_attempt *attempt, uint64_t now_us, struct dblk_event *event)
 {
     dblock_client *client = attempt->client;
-    struct dblock_call call = { dblk_later(now_us, client->settings.io_us),
+    struct dblock_call call = { dblk_perform_limit(attempt, now_us, client->settings.io_us),
         dblk_waiter_short_fd(&attempt->waiter) };
     struct dblock_answer answer;
     struct dblk_link *link = NULL;
@@ -46,7 +46,7 @@ static dblock_status prove_late(
     if (*now_us - attempt->sent_us <= client->settings.ttl_us / 8)
         return DBLOCK_OK;
     memset(&answer, 0, sizeof answer);
-    call.deadline_us = dblk_later(*now_us, client->settings.io_us);
+    call.deadline_us = dblk_perform_limit(attempt, *now_us, client->settings.io_us);
     call.cancel_fd = -1;
     attempt->sent_us = *now_us; /* of the request that the grant is believed by */
     status = dblk_connection_steps(client, attempt->lock->strategy->id)->prove(
@@ -78,8 +78,8 @@ void dblk_perform_take_connection(
         dblk_event_failed(attempt, attempt->error.status, 0, event);
         return;
     }
-    status = dblk_channel_get(client, lock->strategy->id, wait_us > 0, &now_us, call.cancel_fd,
-        &channel, &attempt->error);
+    status = dblk_channel_get(client, lock->strategy->id, wait_us > 0, &now_us, attempt->end_us,
+        call.cancel_fd, &channel, &attempt->error);
     if (status != DBLOCK_OK) {
         dblk_event_failed(attempt, status, 0, event);
         return;
@@ -88,8 +88,8 @@ void dblk_perform_take_connection(
     connection = dblk_channel_use(channel);
     is_reused = channel->link == NULL || channel->link->is_reused;
     attempt->sent_us = now_us;
-    call.deadline_us =
-        dblk_later(dblk_later(attempt->sent_us, wait_us), client->settings.io_us);
+    call.deadline_us = dblk_perform_limit(
+        attempt, dblk_later(attempt->sent_us, wait_us), client->settings.io_us);
     attempt->not_after_us = INT64_MAX; /* it lives in the connection: nothing comes later */
     dblk_perform_fill_take(attempt, wait_us, 0, &take);
     status = connection == NULL

@@ -22,6 +22,7 @@ void dblk_perform_session(
         return;
     }
     status = dblk_session_get(attempt->client, now_us, atomic_load(&lock->ttl_us),
+        dblk_perform_limit(attempt, now_us, attempt->client->settings.io_us),
         dblk_waiter_short_fd(&attempt->waiter), &session, &attempt->error);
     if (status != DBLOCK_OK) {
         dblk_event_failed(attempt, status, 0, event);
@@ -70,7 +71,7 @@ void dblk_perform_take_recorded(
         return;
     }
     call.cancel_fd = dblk_waiter_short_fd(&attempt->waiter);
-    call.deadline_us = dblk_later(now_us, client->settings.io_us);
+    call.deadline_us = dblk_perform_limit(attempt, now_us, client->settings.io_us);
     status =
         dblk_link_lend(client, &now_us, call.deadline_us, call.cancel_fd, &link, &attempt->error);
     if (status != DBLOCK_OK) {
@@ -81,7 +82,8 @@ void dblk_perform_take_recorded(
     link_id = link->id;
     memset(&answer, 0, sizeof answer);
     attempt->sent_us = now_us;
-    call.deadline_us = dblk_later(attempt->sent_us, attempt->machine.terms.io_us);
+    call.deadline_us =
+        dblk_perform_limit(attempt, attempt->sent_us, attempt->machine.terms.io_us);
     attempt->not_after_us = dblk_link_database_us(link, call.deadline_us);
     dblk_perform_fill_take(attempt, 0, heeds_line, &take);
     status = dblk_hold_steps(client, lock->strategy->id)
@@ -155,7 +157,9 @@ void dblk_perform_give_back(struct dblk_attempt *attempt, uint64_t now_us, struc
 {
     dblock_client *client = attempt->client;
     dblock_lock *lock = attempt->lock;
-    struct dblock_call call = { dblk_later(now_us, client->settings.io_us), -1 };
+    struct dblock_call call = {
+        dblk_perform_limit(attempt, now_us, client->settings.io_us), -1
+    };
     struct dblock_answer answer;
     struct dblk_link *link = NULL;
     dblock_status status;

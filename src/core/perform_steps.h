@@ -23,6 +23,9 @@ void dblk_perform_seed(struct dblk_attempt *attempt, uint64_t now_us, struct dbl
 void dblk_perform_take_connection(struct dblk_attempt *attempt, uint64_t now_us,
     uint64_t wait_us, struct dblk_event *event);
 
+/* For a step of that length: its deadline, within that of the call. */
+uint64_t dblk_perform_limit(
+    const struct dblk_attempt *attempt, uint64_t now_us, uint64_t length_us);
 /* A fresh owner id for a take: 0, or the failure is in attempt->error. */
 int dblk_perform_renew_owner(struct dblk_attempt *attempt);
 void dblk_perform_fill_take(const struct dblk_attempt *attempt, uint64_t wait_us, int heeds_line,

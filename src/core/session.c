@@ -22,11 +22,11 @@ static struct dblk_session *find_usable(dblock_client *client, uint64_t ttl_us, 
     return NULL;
 }
 
-static dblock_status begin_step(dblock_client *client, struct dblk_session *session, int cancel_fd,
-    uint64_t *ret_sent_us, struct dblock_error *error)
+static dblock_status begin_step(dblock_client *client, struct dblk_session *session,
+    uint64_t deadline_us, int cancel_fd, uint64_t *ret_sent_us, struct dblock_error *error)
 {
     uint64_t now_us = dblk_now_us();
-    struct dblock_call call = { dblk_later(now_us, client->settings.io_us), cancel_fd };
+    struct dblock_call call = { deadline_us, cancel_fd };
     struct dblock_answer answer;
     unsigned n_tries;
     dblock_status status = DBLOCK_E_CONNECTION;
@@ -58,8 +58,8 @@ static dblock_status begin_step(dblock_client *client, struct dblk_session *sess
     return status;
 }
 
-static dblock_status begin_new(dblock_client *client, uint64_t ttl_us, int cancel_fd,
-    struct dblk_session **ret_session, struct dblock_error *error)
+static dblock_status begin_new(dblock_client *client, uint64_t ttl_us, uint64_t deadline_us,
+    int cancel_fd, struct dblk_session **ret_session, struct dblock_error *error)
 {
     struct dblk_session *session = dblk_allocate(sizeof *session);
     uint64_t sent_us = 0;
@@ -77,7 +77,7 @@ static dblock_status begin_new(dblock_client *client, uint64_t ttl_us, int cance
     client->sessions = session;
     dblk_unlock_client(client);
 
-    status = begin_step(client, session, cancel_fd, &sent_us, error);
+    status = begin_step(client, session, deadline_us, cancel_fd, &sent_us, error);
 
     dblk_lock_client(client);
     if (status == DBLOCK_OK) {
@@ -95,9 +95,9 @@ static dblock_status begin_new(dblock_client *client, uint64_t ttl_us, int cance
 }
 
 dblock_status dblk_session_get(dblock_client *client, uint64_t now_us, uint64_t ttl_us,
-    int cancel_fd, struct dblk_session **ret_session, struct dblock_error *reterr)
+    uint64_t deadline_us, int cancel_fd, struct dblk_session **ret_session,
+    struct dblock_error *reterr)
 {
-    uint64_t deadline_us = dblk_later(now_us, client->settings.io_us);
     struct dblk_session *session;
     struct dblock_error error;
     dblock_status status = DBLOCK_OK;
@@ -107,7 +107,7 @@ dblock_status dblk_session_get(dblock_client *client, uint64_t now_us, uint64_t 
     for (;;) {
         session = find_usable(client, ttl_us, now_us);
         if (session == NULL) {
-            status = begin_new(client, ttl_us, cancel_fd, &session, &error);
+            status = begin_new(client, ttl_us, deadline_us, cancel_fd, &session, &error);
             break;
         }
         if (session->state == DBLK_SESSION_ALIVE) {

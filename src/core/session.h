@@ -34,8 +34,8 @@ struct dblk_session {
 
 /* A session of that class with time left, begun if need be; a reference. Failures of the beginning
  * are E_CONNECTION and the like, never UNCERTAIN: a row nobody uses is no harm. */
-dblock_status dblk_session_get(dblock_client *client, uint64_t now_us, uint64_t ttl_us, int cancel_fd,
-    struct dblk_session **ret_session, struct dblock_error *reterr);
+dblock_status dblk_session_get(dblock_client *client, uint64_t now_us, uint64_t ttl_us,
+    uint64_t deadline_us, int cancel_fd, struct dblk_session **ret_session, struct dblock_error *reterr);
 
 /* The client's mutex held: */
 void dblk_session_unref(dblock_client *client, struct dblk_session *session);

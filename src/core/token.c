@@ -59,10 +59,10 @@ static dblock_status draw_on_control(dblock_client *client, const dblock_lock *l
 }
 
 static dblock_status draw_row(dblock_client *client, dblock_lock *lock,
-    struct dblk_channel *channel, int64_t *ret_token, struct dblock_error *error)
+    struct dblk_channel *channel, uint64_t deadline_us, int64_t *ret_token,
+    struct dblock_error *error)
 {
-    struct dblock_call call = { dblk_later(dblk_now_us(), client->settings.io_us),
-        client->stop_fd };
+    struct dblock_call call = { deadline_us, client->stop_fd };
     struct dblock_answer drawn, proof;
     struct dblock_connection *connection;
     uint64_t sent_us;
@@ -96,10 +96,10 @@ static dblock_status draw_row(dblock_client *client, dblock_lock *lock,
 }
 
 static dblock_status draw_advisory(dblock_client *client, dblock_lock *lock,
-    struct dblk_channel *channel, int64_t *ret_token, struct dblock_error *error)
+    struct dblk_channel *channel, uint64_t deadline_us, int64_t *ret_token,
+    struct dblock_error *error)
 {
-    struct dblock_call call = { dblk_later(dblk_now_us(), client->settings.io_us),
-        client->stop_fd };
+    struct dblock_call call = { deadline_us, client->stop_fd };
     struct dblock_answer drawn;
     struct dblock_connection *connection = dblk_channel_use(channel);
     uint64_t sent_us;
@@ -165,7 +165,8 @@ static dblock_status draw_recorded(dblock_lock *lock, int64_t *ret_token, struct
     return DBLOCK_LOST;
 }
 
-dblock_status dblk_token_get(dblock_lock *lock, int64_t *ret_token, struct dblock_error *error)
+dblock_status dblk_token_get(dblock_lock *lock, uint64_t deadline_us, int64_t *ret_token,
+    struct dblock_error *error)
 {
     dblock_client *client = lock->client;
     struct dblk_channel *channel = NULL;
@@ -190,8 +191,8 @@ dblock_status dblk_token_get(dblock_lock *lock, int64_t *ret_token, struct dbloc
         return answer_gone(lock);
     status = channel == NULL ? draw_recorded(lock, &token, error)
         : lock->strategy->id == DBLOCK_ROW
-        ? draw_row(client, lock, channel, &token, error)
-        : draw_advisory(client, lock, channel, &token, error);
+        ? draw_row(client, lock, channel, deadline_us, &token, error)
+        : draw_advisory(client, lock, channel, deadline_us, &token, error);
     dblk_lock_client(client);
     if (status == DBLOCK_OK) {
         /* two threads at once: both numbers are good, the first one stays */
@@ -218,7 +219,8 @@ dblock_status dblock_lock_token(dblock_lock *lock, int64_t *ret_token, struct db
     if (ret_token == NULL)
         status = dblock_error_set(&error, DBLOCK_E_ARGUMENT, NULL, "ret_token: NULL");
     else
-        status = dblk_token_get(lock, &token, &error);
+        status = dblk_token_get(lock, dblk_later(dblk_now_us(), lock->client->settings.io_us),
+            &token, &error);
     if (status == DBLOCK_OK)
         *ret_token = token;
     else if (status < 0 && reterr != NULL)

@@ -5,7 +5,8 @@
 
 #include "core/lock.h"
 
-/* OK, LOST, NOT_HELD, or a failure. */
-dblock_status dblk_token_get(dblock_lock *lock, int64_t *ret_token, struct dblock_error *error);
+/* OK, LOST, NOT_HELD, or a failure; by the deadline. */
+dblock_status dblk_token_get(dblock_lock *lock, uint64_t deadline_us, int64_t *ret_token,
+    struct dblock_error *error);
 
 #endif

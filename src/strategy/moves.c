@@ -9,9 +9,10 @@ struct dblk_step dblk_failed(struct dblk_machine *machine, const struct dblk_eve
     uint64_t pause_us;
 
     /* A connection that had been idle was closed behind our back (restart, idle limit, fail-over):
-     * the first thing that is done on it finds out. That says nothing about the database. */
+     * the first thing that is done on it finds out. That says nothing about the database. One that
+     * only fell silent has used up the time of the call. */
     if (event->status == DBLOCK_E_CONNECTION && event->is_reused &&
-        machine->n_reused < DBLK_REUSED_MAX) {
+        machine->n_reused < DBLK_REUSED_MAX && !dblk_is_late(machine, event->now_us)) {
         ++machine->n_reused;
         return dblk_take(machine);
     }

@@ -88,6 +88,20 @@ static inline int dblk_is_late(const struct dblk_machine *machine, uint64_t now_
         now_us - machine->terms.give_up_us >= machine->terms.io_us;
 }
 
+/* Until when a lost answer is settled: a little longer than not_after, which is one limit of a
+ * statement after its sending. What was sent late must not make the call longer than it may be: the
+ * wait, one statement and one settling. */
+static inline uint64_t dblk_settle_end(const struct dblk_machine *machine, uint64_t now_us)
+{
+    uint64_t settling_us = machine->terms.io_us + machine->terms.io_us / 8;
+    uint64_t call_us = machine->terms.io_us + settling_us;
+
+    if (machine->terms.give_up_us > UINT64_MAX - call_us ||
+        now_us + settling_us <= machine->terms.give_up_us + call_us)
+        return now_us + settling_us;
+    return machine->terms.give_up_us + call_us;
+}
+
 /* Nobody has it, and we did not get it: again soon. Also a try repeats this: "busy" would name no
  * holder. */
 struct dblk_step dblk_repeat(struct dblk_machine *machine, const struct dblk_event *event);

@@ -158,8 +158,7 @@ static struct dblk_step failed_take(struct dblk_machine *machine, const struct d
         return dblk_failed(machine, event);
     machine->failure = event->status;
     machine->n_pauses = 0;
-    /* a little longer than not_after, which is one I/O limit after the sending */
-    machine->settle_us = event->now_us + machine->terms.io_us + machine->terms.io_us / 8;
+    machine->settle_us = dblk_settle_end(machine, event->now_us);
     return dblk_move(machine, DBLK_STAGE_LOOK, DBLK_STEP_LOOK);
 }
 

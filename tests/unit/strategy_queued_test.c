@@ -16,6 +16,7 @@ enum { NOW_US = 50000000, WAIT_US = 3000000 };
 
 static const struct dblk_terms waiting = { NOW_US + WAIT_US, 8000000, UINT64_MAX, 0, 0 };
 static const struct dblk_terms trying = { NOW_US, 8000000, 0, 0, 0 };
+static const struct dblk_terms over = { NOW_US - 8000000, 8000000, 0, 0, 0 };
 static const struct dblk_terms hurried = { NOW_US, 100000, 0, 0, 0 };
 static const struct dblk_terms for_ever = { UINT64_MAX, 8000000, UINT64_MAX, 0, 0 };
 
@@ -96,6 +97,9 @@ static void moves__are_those_of_the_table(void **state)
             DBLOCK_E_CONNECTION },
         { "stale", &trying, DBLK_STAGE_TAKE, failure_of(DBLOCK_E_CONNECTION, 1, 1),
             DBLK_STEP_TAKE, DBLK_STAGE_TAKE, 0, 0 },
+        { "stale: no time for another", &over, DBLK_STAGE_TAKE,
+            failure_of(DBLOCK_E_CONNECTION, 1, 1), DBLK_STEP_END, DBLK_STAGE_END, 0,
+            DBLOCK_E_CONNECTION },
         { "seed: outage", &waiting, DBLK_STAGE_SEED, failure_of(DBLOCK_E_CONNECTION, 1, 0),
             DBLK_STEP_PAUSE, DBLK_STAGE_PAUSE, 0, 0 },
         { "seed: read-only", &waiting, DBLK_STAGE_SEED, failure_of(DBLOCK_E_READ_ONLY, 0, 0),

@@ -409,6 +409,20 @@ static void outage__is_waited_out_as_long_as_the_terms_say(void **state)
     assert_in_range(pause_after(&machine, event, UINT64_MAX), 0, 100);
 }
 
+/* P7: a take that was sent late (a connection that came late) has less time to be settled. */
+static void settling__does_not_make_the_call_longer(void **state)
+{
+    struct dblk_terms terms = waiting;
+    struct dblk_event event = failure_of(DBLOCK_E_UNCERTAIN, 1, 0);
+    struct dblk_machine machine;
+
+    (void)state;
+    terms.give_up_us = NOW_US - 3 * IO_US / 2;
+    machine = machine_at(&terms, DBLK_STAGE_TAKE);
+    assert_int_equal(dblk_machine_next(&machine, &event).kind, DBLK_STEP_LOOK);
+    assert_int_equal(machine.settle_us, terms.give_up_us + 2 * IO_US + IO_US / 8);
+}
+
 static void settling__ends_uncertain_when_its_time_is_over(void **state)
 {
     struct dblk_machine machine = machine_at(&waiting, DBLK_STAGE_TAKE);
@@ -457,6 +471,7 @@ int main(void)
         cmocka_unit_test(again__is_bounded),
         cmocka_unit_test(stale_connections__are_bounded),
         cmocka_unit_test(outage__is_waited_out_as_long_as_the_terms_say),
+        cmocka_unit_test(settling__does_not_make_the_call_longer),
         cmocka_unit_test(settling__ends_uncertain_when_its_time_is_over),
     };
 
