@@ -67,12 +67,14 @@ static unsigned int wait_on_server(struct dblock_connection *connection,
     const struct dblock_call *call, const char *sql, uint64_t time_us, int *ret_answer)
 {
     struct dblock_call limit = { dblock_clock_us() + time_us + LATE_US, call->cancel_fd };
+    /* of a rest the call's deadline is the end of the rest, and not of what it may take */
+    const struct dblock_call whole = { limit.deadline_us + connection->target->io_timeout_us / 2, -1 };
     struct mysql_text_answer answer;
     unsigned int code, asked;
 
     code = asked = mysql_text_run(connection, sql, &limit, 1, 0, &answer);
     if (code == MYSQL_TEXT_CANCELLED || code == MYSQL_TEXT_DEADLINE)
-        code = mysql_text_interrupt(connection, 0, &answer);
+        code = mysql_text_interrupt(connection, &whole, 0, &answer);
     if (asked == MYSQL_TEXT_CANCELLED)
         return asked; /* whatever came of it: the caller leaves the line */
     *ret_answer = ANSWER_OVER;

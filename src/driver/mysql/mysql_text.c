@@ -170,14 +170,16 @@ static int kill_until_answered(struct dblock_connection *connection,
     return is_answered;
 }
 
-unsigned int mysql_text_interrupt(
-    struct dblock_connection *connection, int is_write, struct mysql_text_answer *answer)
+unsigned int mysql_text_interrupt(struct dblock_connection *connection,
+    const struct dblock_call *whole, int is_write, struct mysql_text_answer *answer)
 {
     struct dblock_call call = { dblock_clock_us() + INTERRUPT_LIMIT_US, -1 };
     struct dblock_connection *killer = NULL;
     unsigned int code;
     int is_answered;
 
+    if (call.deadline_us > whole->deadline_us)
+        call.deadline_us = whole->deadline_us;
     if (mysql_connect((struct dblock_target *)connection->target, DBLOCK_ROLE_SHORT, &call,
             &killer, NULL) == DBLOCK_OK) {
         is_answered = kill_until_answered(connection, killer, &call);
