@@ -2,6 +2,7 @@
 /* mysql_call.c - see mysql_call.h. What the calls mean is their callers' business. */
 #include "mysql_call.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -78,16 +79,59 @@ static int await(struct waiting *waiting, int wanted)
     return MYSQL_WAIT_TIMEOUT;
 }
 
+/* A TLS handshake does not tell us what it waits for: it waits by itself, for whole seconds and anew
+ * for each piece. While connecting, the library's way of waiting is therefore ours (mysql_wire.h has
+ * more of this): not beyond the deadline, and not after a cancel. */
+struct handshake {
+    PVIO_METHODS methods; /* first: what the library hands to them leads here */
+    struct waiting *waiting;
+    MARIADB_PVIO *pvio; /* whose methods these are; NULL: nobody's yet */
+    PVIO_METHODS *before;
+};
+
+static int wait_within(MARIADB_PVIO *pvio, my_bool is_read, int timeout)
+{
+    const struct handshake *handshake = (const void *)pvio->methods;
+    int ready = dblock_fd_wait(mysql_get_socket(pvio->mysql), is_read ? POLLIN : POLLOUT,
+        handshake->waiting->call, handshake->waiting->heed_cancel);
+
+    (void)timeout; /* it is in whole seconds */
+    if (ready > 0)
+        return 1;
+    if (ready < 0)
+        handshake->waiting->is_cancelled = 1;
+    errno = ETIMEDOUT;
+    return 0;
+}
+
+static void lead_here(struct handshake *handshake, MARIADB_PVIO *pvio)
+{
+    if (pvio == NULL || handshake->pvio == pvio)
+        return;
+    handshake->pvio = pvio;
+    handshake->before = pvio->methods;
+    handshake->methods = *pvio->methods;
+    handshake->methods.wait_io_or_timeout = wait_within;
+    pvio->methods = &handshake->methods;
+}
+
 int mysql_call_connect(
     MYSQL *mysql, const struct dblock_target *target, const struct dblock_call *call)
 {
     struct waiting waiting = { mysql, call, 1, 0, 0 };
+    struct handshake handshake;
     MYSQL *result = NULL;
     int wanted = mysql_real_connect_start(&result, mysql, target->host, target->user,
         target->password, target->database, target->port, target->socket, 0);
 
-    while (wanted != 0)
+    memset(&handshake, 0, sizeof handshake);
+    handshake.waiting = &waiting;
+    while (wanted != 0) {
+        lead_here(&handshake, mysql->net.pvio);
         wanted = mysql_real_connect_cont(&result, mysql, await(&waiting, wanted));
+    }
+    if (handshake.pvio != NULL && mysql->net.pvio == handshake.pvio)
+        handshake.pvio->methods = handshake.before;
     if (waiting.is_cancelled)
         return -1;
     return result != NULL;

@@ -172,8 +172,10 @@ static void set_socket(const struct dblock_connection *connection)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered_ms, sizeof unanswered_ms);
 }
 
+/* `is_late`: the time was over, and then the library was told so. What it makes of that depends on
+ * where it was: under TLS an error that reads like a refusal. */
 static dblock_status fail_connect(
-    struct dblock_connection *connection, struct dblock_error *reterr)
+    struct dblock_connection *connection, int is_late, struct dblock_error *reterr)
 {
     const struct dblock_target *target = connection->target;
     unsigned int code = mysql_errno(connection->mysql);
@@ -181,7 +183,7 @@ static dblock_status fail_connect(
     const char *hint;
     dblock_status status;
 
-    if (code == 0) { /* given up while nothing had failed yet */
+    if (code == 0 || (is_late && mysql_error_class(code) == MYSQL_CLASS_GONE)) {
         code = 2013;
         cause = "no answer in time";
     }
@@ -230,7 +232,9 @@ dblock_status mysql_connect(struct dblock_target *target, int role, const struct
     mysql_call_prepare_handle(connection->mysql);
     connected = mysql_call_connect(connection->mysql, target, &limit);
     if (connected <= 0) {
-        status = connected < 0 ? DBLOCK_CANCELLED : fail_connect(connection, reterr);
+        status = connected < 0
+            ? DBLOCK_CANCELLED
+            : fail_connect(connection, dblock_clock_us() >= limit.deadline_us, reterr);
         goto done;
     }
 #if MYSQL_IS_MARIADB_CLIENT
