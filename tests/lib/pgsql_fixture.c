@@ -81,7 +81,7 @@ struct dblock_target *pgsql_fixture_target(
         .label = "label",
         .connect_timeout_us = 5000000,
         .io_timeout_us = io_timeout_us,
-        .ttl_us = 3000000 };
+        .ttl_us = 60000000 }; /* nobody pings here */
     struct dblock_target *target = NULL;
 
     clear(fixture);

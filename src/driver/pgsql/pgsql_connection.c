@@ -139,7 +139,7 @@ static void add_settings(struct pgsql_message *message)
     uint64_t patience_us = is_lasting ? target->ttl_us : target->io_timeout_us;
     int32_t pid = PQbackendPID(connection->pg);
     struct pgsql_parameters parameters;
-    char limit[24], idle[24], interval[24], unacknowledged[24];
+    char limit[24], idle[24], interval[24], unacknowledged[24], standing[24];
 
     parameters.n = 0;
     pgsql_put_int32(&parameters, pid);
@@ -153,6 +153,13 @@ static void add_settings(struct pgsql_message *message)
         &parameters, write_ms(unacknowledged, sizeof unacknowledged, patience_us, 1000));
     pgsql_put_text(&parameters, connection->role == DBLOCK_ROLE_ROW || is_line ? "off" : "on");
     pgsql_put_text(&parameters, is_lasting ? target->schema : NULL);
+    /* A row lock that is held is pinged every third of its ttl. One that has not been for a whole ttl
+     * is not believed in any more, and keepalive does not tell of a holder that stands still, nor of
+     * something in between that keeps its own connections while it passes nothing on. */
+    pgsql_put_text(&parameters,
+        connection->role == DBLOCK_ROLE_ROW
+            ? write_ms(standing, sizeof standing, target->ttl_us, 1000)
+            : "0");
     pgsql_message_add(message, STATEMENT_OPEN, &parameters);
     if (PQserverVersion(connection->pg) >= 140000) {
         parameters.n = 0;

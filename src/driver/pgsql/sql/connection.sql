@@ -13,7 +13,8 @@
 --   limit (text, ms), $3 idle seconds before keepalive (text), $4 seconds between
 --   keepalives (text), $5 limit for unacknowledged data (text, ms), $6 commit mode
 --   that replaces "off", or replaces any ("off") (text), $7 schema, NULL: nobody will
---   wait for a lock of this session (text)
+--   wait for a lock of this session (text), $8 how long a transaction may idle (text, ms;
+--   0 for ever)
 -- out: clock (us since 2000), is it a direct connection, in recovery, deadlock_timeout
 --   (us), may the procedures of those who wait be called, and the settings, of which nobody
 --   needs the answer
@@ -35,7 +36,7 @@ SELECT pg_catalog.clock_timestamp(), o.is_direct, pg_catalog.pg_is_in_recovery()
         || pg_catalog.set_config('default_transaction_isolation', 'read committed', false)
         || pg_catalog.set_config('lock_timeout', $2::text, false)
         || pg_catalog.set_config('statement_timeout', $2::text, false)
-        || pg_catalog.set_config('idle_in_transaction_session_timeout', '0', false)
+        || pg_catalog.set_config('idle_in_transaction_session_timeout', $8::text, false)
         || pg_catalog.set_config('tcp_keepalives_idle', $3::text, false)
         || pg_catalog.set_config('tcp_keepalives_interval', $4::text, false)
         || pg_catalog.set_config('tcp_keepalives_count', '3', false)
