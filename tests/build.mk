@@ -117,7 +117,7 @@ endif
 # processes that has seconds for its turns, or a client with a short I/O limit, does not fit into them
 # with a sanitizer on two processors.
 once := $(if $(filter release,$(FLAVOUR)),,%/pgsql_bloat_test %/pgsql_quiet_test %/crowd_test \
-    %/pgsql_cut_test %/mysql_cut_test %/bank_test)
+    %_cut_test %_hang_test %_notice_test %/bank_test)
 chosen_tests = $(foreach suite,$(SUITES),$(filter-out %/simulate $(once), \
     $(call programs_of,$(suite))) $(sort $(wildcard tests/$(suite)/*.sh)))
 test: all $(foreach suite,$(SUITES),$(call programs_of,$(suite)))
@@ -131,7 +131,7 @@ bench: all $(bench_programs)
 	@tests/bench/run $(BUILD)
 
 # The cut tests and the bank need servers (ci/services); without one they say so.
-cut_programs := $(filter %_cut_test,$(call programs_of,system))
+cut_programs := $(filter %_cut_test %_hang_test,$(call programs_of,system))
 bank_program := $(filter %/bank_test,$(call programs_of,system))
 soak: $(call programs_of,simulation) $(cut_programs) $(bank_program)
 	$(test_folder)/simulation/simulate --seconds $(SOAK_SECONDS)

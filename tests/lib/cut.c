@@ -3,6 +3,7 @@
 #include "cut.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,23 +44,27 @@ struct dblock_options cut_options(const struct cut_run *run)
     return options;
 }
 
-static dblock_client *open_client(struct cut_run *run, const char *url, uint64_t io_ms)
+static dblock_client *open_client(const struct cut_database *database, const char *url,
+    uint64_t connect_ms, uint64_t io_ms, uint64_t ttl_ms)
 {
     struct dblock_config config = DBLOCK_CONFIG_INIT;
     struct dblock_error error;
     dblock_client *client = NULL;
 
-    config.schema = run->database->contract->schema != NULL ? run->database->contract->schema()
-                                                            : NULL;
-    config.connect_timeout_ms = CUT_CONNECT_MS;
+    config.schema = database->contract->schema != NULL ? database->contract->schema() : NULL;
+    config.connect_timeout_ms = connect_ms;
     config.io_timeout_ms = io_ms;
-    config.ttl_ms = run->ttl_ms;
-    if (dblock_open(run->database->contract->driver(), url, &config, &client, &error) !=
-        DBLOCK_OK) {
+    config.ttl_ms = ttl_ms;
+    if (dblock_open(database->contract->driver(), url, &config, &client, &error) != DBLOCK_OK) {
         (void)fprintf(stderr, "cut: %s\n", error.message);
         abort();
     }
     return client;
+}
+
+dblock_client *cut_open_other(const struct cut_database *database)
+{
+    return open_client(database, database->direct_url(), CUT_CONNECT_MS, 10000, CUT_TTL_MS);
 }
 
 void cut_take_mine(struct cut_run *run)
@@ -137,6 +142,8 @@ static int has_worked(void *context)
 
 void cut_await_work(struct cut_run *run)
 {
+    if (run->is_hung)
+        return;
     (void)test_until(has_worked, run, CUT_SHORT_TTL_MS / 2);
     cut_settle(run);
 }
@@ -224,9 +231,30 @@ void cut_judge_acquire(struct cut_run *run)
     }
     cut_expect_one_holder(run);
     status = dblock_release(run->mine, &error);
-    if (status != DBLOCK_OK && !(run->is_cut && run->kind & CUT_LIVE && status == DBLOCK_LOST))
+    if (status != DBLOCK_OK && !(run->is_cut && run->kind & CUT_LIVE && status == DBLOCK_LOST) &&
+        !(run->is_hung && status < 0))
         cut_fail(run, "acquired, and its release says %s", dblock_status_name(status));
     cut_expect_free(run, CUT_FREE_MS);
+}
+
+void cut_run_begin(struct cut_run *run, const struct cut_case *test)
+{
+    static atomic_uint number;
+
+    run->ttl_ms = test->ttl_ms != 0 ? test->ttl_ms : CUT_TTL_MS;
+    run->mine = run->theirs = NULL;
+    run->context = NULL;
+    run->status = DBLOCK_OK;
+    memset(&run->error, 0, sizeof run->error);
+    run->failure[0] = 0;
+    (void)snprintf(run->name, sizeof run->name, "%s-%u", test->name, ++number);
+    if (run->client == NULL)
+        run->client = open_client(run->database,
+            run->database->proxied_url(tcp_proxy_port(run->proxy)),
+            run->connect_ms != 0 ? run->connect_ms : CUT_CONNECT_MS,
+            run->io_ms != 0 ? run->io_ms : CUT_IO_MS, run->ttl_ms);
+    if (test->prepare != NULL)
+        test->prepare(run);
 }
 
 /* ------------------------------------------------------------------- a lane */
@@ -269,26 +297,13 @@ static void run_once(struct cut_run *run, const struct cut_case *test, unsigned 
     enum tcp_proxy_cut cut, struct cut_tally *tally)
 {
     int is_tried_again = run->is_dry && run->n_dry < DRY_MAX;
-    static unsigned int number;
     uint64_t begun_ms;
     int64_t excess_ms;
     uint64_t limit_ms =
         test->limit_ms != 0 ? test->limit_ms : 2 * CUT_IO_MS + CUT_CONNECT_MS;
 
-    run->case_name = test->name;
-    run->ttl_ms = test->ttl_ms != 0 ? test->ttl_ms : CUT_TTL_MS;
-    run->mine = run->theirs = NULL;
-    run->context = NULL;
-    run->status = DBLOCK_OK;
-    memset(&run->error, 0, sizeof run->error);
-    run->failure[0] = 0;
     run->is_cut = 0;
-    (void)snprintf(run->name, sizeof run->name, "%s-%u", test->name, ++number);
-    if (run->client == NULL)
-        run->client =
-            open_client(run, run->database->proxied_url(tcp_proxy_port(run->proxy)), CUT_IO_MS);
-    if (test->prepare != NULL)
-        test->prepare(run);
+    cut_run_begin(run, test);
     cut_settle(run);
     if (run->failure[0] == 0) {
         tcp_proxy_arm(run->proxy, at, cut, (test->how & CUT_LOGIN) != 0);
@@ -396,7 +411,7 @@ void cut_lane(const struct cut_database *database, unsigned int kind,
         tally->n_failures = 1;
         return;
     }
-    run.other = open_client(&run, database->direct_url(), 10000);
+    run.other = cut_open_other(database);
     if (dblock_schema_install(run.other, &run.error) != DBLOCK_OK) {
         (void)fprintf(stderr, "cut: %s\n", run.error.message);
         abort();

@@ -26,6 +26,7 @@ enum { /* kinds of grants, for masks */
 enum {
     CUT_IO_MS = 200,      /* the I/O limit of the client under test */
     CUT_CONNECT_MS = 2000,
+    CUT_WAIT_MS = 60,     /* of a wait in vain */
     CUT_TTL_MS = 20000,   /* far beyond all bounds below */
     CUT_SHORT_TTL_MS = 400, /* where the end of a ttl is waited for */
     CUT_FREE_MS = 3000,   /* a name that nobody holds is had within that */
@@ -39,7 +40,6 @@ enum { /* how a case is run */
 
 struct cut_run {
     const struct cut_database *database;
-    const char *case_name;
     unsigned int kind;
     struct tcp_proxy *proxy;
     dblock_client *client; /* under test, through the proxy */
@@ -47,6 +47,8 @@ struct cut_run {
     dblock_lock *mine;     /* of `client` */
     dblock_lock *theirs;   /* of `other` */
     uint64_t ttl_ms;
+    uint64_t io_ms;      /* 0 CUT_IO_MS */
+    uint64_t connect_ms; /* 0 CUT_CONNECT_MS */
     char name[64];
     /* what act() got */
     dblock_status status;
@@ -57,6 +59,7 @@ struct cut_run {
     int is_dry; /* nothing is cut */
     int n_dry;
     int is_cut;
+    int is_hung; /* nothing passes, so nothing can be waited for */
     char failure[600]; /* "" as long as all is well */
 };
 
@@ -83,6 +86,11 @@ extern const struct cut_case cut_acquire_cases[], cut_held_cases[], cut_look_cas
 /* Runs the cases for one kind in the calling process, which has started no world yet. */
 void cut_lane(const struct cut_database *database, unsigned int kind,
     const struct cut_case *const *tables, struct cut_tally *tally);
+
+/* A client past the proxy. Aborts if there is none. */
+dblock_client *cut_open_other(const struct cut_database *database);
+/* A name, a client, and what the case prepares. */
+void cut_run_begin(struct cut_run *run, const struct cut_case *test);
 
 /* ------------------------------------------------------ what the cases use */
 

@@ -21,12 +21,19 @@ static void act_ping(struct cut_run *run)
     run->status = dblock_ping(run->client, &run->error);
 }
 
+static int is_reached(void *context)
+{
+    struct cut_run *run = context;
+
+    return dblock_ping(run->client, &run->error) == DBLOCK_OK;
+}
+
 /* A database that can be reached all the time but for one connection. */
 static void judge_ping(struct cut_run *run)
 {
     if (run->status != DBLOCK_OK)
         cut_expect_error(run);
-    if (dblock_ping(run->client, &run->error) != DBLOCK_OK)
+    if (!test_until(is_reached, run, CUT_FREE_MS))
         cut_fail(run, "the next ping: %s", run->error.message);
 }
 
@@ -39,20 +46,24 @@ static void act_try(struct cut_run *run)
 static void judge_busy(struct cut_run *run)
 {
     struct dblock_error error;
+    dblock_status status;
 
     if (run->status == DBLOCK_OK)
         cut_fail(run, "OK, and somebody else has it");
     else if (run->status != DBLOCK_BUSY)
         cut_expect_error(run);
-    if (dblock_confirm(run->theirs, &error) != DBLOCK_OK ||
-        dblock_release(run->theirs, &error) != DBLOCK_OK)
-        cut_fail(run, "whoever has it has lost it");
+    status = dblock_confirm(run->theirs, &error);
+    if (status == DBLOCK_OK)
+        status = dblock_release(run->theirs, &error);
+    if (status != DBLOCK_OK)
+        cut_fail(run, "whoever has it is told %s: %s", dblock_status_name(status),
+            status < 0 ? error.message : "");
     cut_expect_free(run, CUT_FREE_MS);
 }
 
 static void act_wait_in_vain(struct cut_run *run)
 {
-    acquire(run, 60);
+    acquire(run, CUT_WAIT_MS);
 }
 
 /* ---------------------------------------------- somebody releases meanwhile */

@@ -14,6 +14,7 @@ struct cut_database {
     unsigned int (*port)(void); /* where the server listens, on 127.0.0.1 */
     /* Of the world, through a proxy on that port; static. */
     const char *(*proxied_url)(unsigned int port);
+    const char *(*tls_url)(unsigned int port); /* the same, and TLS must be spoken */
     const char *(*direct_url)(void); /* over a local socket; static */
     /* Connections of the world that came by TCP. */
     unsigned int (*n_sessions)(void);

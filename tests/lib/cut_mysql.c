@@ -23,6 +23,15 @@ static const char *proxied_url(unsigned int proxy_port)
     return url;
 }
 
+static const char *tls_url(unsigned int proxy_port)
+{
+    static char url[200];
+
+    (void)snprintf(url, sizeof url, "mysql://%s:%s@127.0.0.1:%u/%s?ssl-mode=REQUIRED",
+        contract_word(), contract_mysql.secret, proxy_port, contract_word());
+    return url;
+}
+
 static const char *socket_path(void)
 {
     const char *url = getenv("DBLOCK_TEST_MYSQL_SOCKET");
@@ -68,7 +77,7 @@ static unsigned int n_sessions(void)
 }
 
 const struct cut_database cut_mysql = { &contract_mysql, PROXY_WIRE_MYSQL, port, proxied_url,
-    direct_url, n_sessions, "DBLOCK_TEST_MYSQL_PIDFILE" };
+    tls_url, direct_url, n_sessions, "DBLOCK_TEST_MYSQL_PIDFILE" };
 
 #else
 

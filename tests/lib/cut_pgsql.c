@@ -23,6 +23,15 @@ static const char *proxied_url(unsigned int proxy_port)
     return url;
 }
 
+static const char *tls_url(unsigned int proxy_port)
+{
+    static char url[200];
+
+    (void)snprintf(url, sizeof url, "postgresql://%s:%s@127.0.0.1:%u/dblock_test?sslmode=require",
+        contract_word(), contract_pgsql.secret, proxy_port);
+    return url;
+}
+
 static const char *direct_url(void)
 {
     return contract_pgsql.url(CONTRACT_URL);
@@ -51,7 +60,7 @@ static unsigned int n_sessions(void)
 }
 
 const struct cut_database cut_pgsql = { &contract_pgsql, PROXY_WIRE_PGSQL, port, proxied_url,
-    direct_url, n_sessions, "DBLOCK_TEST_PGSQL_PIDFILE" };
+    tls_url, direct_url, n_sessions, "DBLOCK_TEST_PGSQL_PIDFILE" };
 
 #else
 

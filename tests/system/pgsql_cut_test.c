@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* pgsql_cut_test.c - PostgreSQL: what a client answers when its connection ends at any message.
- * The cases are in tests/lib/cut_*.c. P1, P4, P7, P8. */
+ * The cases are in tests/lib/cut_*.c. P1, P4, P7, P8.
+ * Alone on its server. */
 #include "cut_lanes.h"
 
 int main(void)

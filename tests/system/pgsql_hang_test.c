@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT */
+/* pgsql_hang_test.c - PostgreSQL: each call ends in time, whatever the network does. See
+ * tests/lib/hang.c. P7, P8. Alone on its server. */
+#include "hang.h"
+
+int main(void)
+{
+    return hang_run(&cut_pgsql);
+}
