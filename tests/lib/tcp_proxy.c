@@ -38,6 +38,7 @@ struct pair {
 struct tcp_proxy {
     enum tcp_proxy_wire wire;
     unsigned int server_port;
+    struct sockaddr_in source;
     unsigned int port;
     int listener;
     int wake[2];
@@ -175,6 +176,7 @@ static void accept_one(struct tcp_proxy *proxy)
     while (i < PAIRS_MAX && proxy->pairs[i].is_used)
         ++i;
     if (client < 0 || i == PAIRS_MAX ||
+        bind(server, (struct sockaddr *)&proxy->source, sizeof proxy->source) != 0 ||
         connect(server, (struct sockaddr *)&address, sizeof address) != 0) {
         (void)close(client);
         (void)close(server);
@@ -256,12 +258,20 @@ static void *run(void *argument)
 
 struct tcp_proxy *tcp_proxy_start(enum tcp_proxy_wire wire, unsigned int server_port)
 {
+    return tcp_proxy_start_from(wire, server_port, "127.0.0.1");
+}
+
+struct tcp_proxy *tcp_proxy_start_from(
+    enum tcp_proxy_wire wire, unsigned int server_port, const char *source)
+{
     struct tcp_proxy *proxy = calloc(1, sizeof *proxy);
     struct sockaddr_in address = address_of(0);
     socklen_t size = sizeof address;
 
     if (proxy == NULL)
         return NULL;
+    proxy->source = address_of(0);
+    proxy->source.sin_addr.s_addr = inet_addr(source);
     proxy->wire = wire;
     proxy->server_port = server_port;
     proxy->listener = make_socket();

@@ -31,6 +31,9 @@ struct tcp_proxy;
 
 /* In front of 127.0.0.1:port. NULL: it cannot be started. */
 struct tcp_proxy *tcp_proxy_start(enum tcp_proxy_wire wire, unsigned int server_port);
+/* The same; to the server it comes from that address, a text, which may be any of 127.0.0.0/8. */
+struct tcp_proxy *tcp_proxy_start_from(
+    enum tcp_proxy_wire wire, unsigned int server_port, const char *source);
 void tcp_proxy_stop(struct tcp_proxy *proxy); /* takes NULL */
 unsigned int tcp_proxy_port(const struct tcp_proxy *proxy);
 

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT */
+/* pgsql_notice_test.c - PostgreSQL: holder and server both notice that the network is silent. See
+ * tests/lib/notice.c. P6, P9. Alone on its server. */
+#include "notice.h"
+
+int main(void)
+{
+    return notice_run(&cut_pgsql, 0);
+}
