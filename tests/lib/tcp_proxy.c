@@ -68,6 +68,18 @@ static void close_pair(struct pair *pair)
     memset(pair, 0, sizeof *pair);
 }
 
+/* Each side reads "connection reset" and not an orderly end. */
+static void reset_pair(struct pair *pair)
+{
+    const struct linger at_once = { 1, 0 };
+    int side;
+
+    for (side = 0; side < 2; ++side)
+        (void)setsockopt(
+            pair->flows[side].from, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    close_pair(pair);
+}
+
 static int send_all(int fd, const unsigned char *bytes, size_t size)
 {
     while (size > 0) {
@@ -105,7 +117,11 @@ static int pass_message(
     }
     if ((is_victim && proxy->cut == PROXY_CUTS_BEFORE) ||
         send_all(flow->to, flow->bytes, size) != 0 || is_victim) {
-        close_pair(pair);
+        /* what was passed on before a reset may be lost with it, so only what was not */
+        if (is_victim && proxy->cut == PROXY_CUTS_BEFORE && proxy->cut_at % 2 == 0)
+            reset_pair(pair);
+        else
+            close_pair(pair);
         return -1;
     }
     flow->size -= size;

@@ -23,7 +23,7 @@ enum { /* directions, for masks */
 };
 
 enum tcp_proxy_cut {
-    PROXY_CUTS_BEFORE, /* the message is lost with the connection */
+    PROXY_CUTS_BEFORE, /* the message is lost with the connection; every other one by a reset */
     PROXY_CUTS_AFTER   /* it is the last one that gets through */
 };
 
