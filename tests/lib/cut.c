@@ -402,11 +402,13 @@ void cut_lane(const struct cut_database *database, unsigned int kind,
     const char *only = getenv("CUT_ONLY");
     struct cut_run run = { .database = database, .kind = kind, .ttl_ms = CUT_TTL_MS };
     const char *complaint = database->contract->start();
+    struct tcp_proxy *plain, *login;
 
     memset(tally, 0, sizeof *tally);
     tally->worst_ms = INT32_MIN;
-    run.proxy = tcp_proxy_start(database->wire, database->port());
-    if (complaint != NULL || run.proxy == NULL) {
+    plain = tcp_proxy_start_from(database->wire, database->port(), CUT_SOURCE);
+    login = tcp_proxy_start(database->wire, database->port());
+    if (complaint != NULL || plain == NULL || login == NULL) {
         (void)fprintf(stderr, "cut: %s\n", complaint != NULL ? complaint : "no proxy");
         tally->n_failures = 1;
         return;
@@ -420,10 +422,13 @@ void cut_lane(const struct cut_database *database, unsigned int kind,
         const struct cut_case *test;
 
         for (test = *tables; test->name != NULL; ++test)
-            if ((test->kinds & kind) != 0 && (only == NULL || strcmp(only, test->name) == 0))
+            if ((test->kinds & kind) != 0 && (only == NULL || strcmp(only, test->name) == 0)) {
+                run.proxy = (test->how & CUT_LOGIN) != 0 ? login : plain;
                 run_case(&run, test, tally);
+            }
     }
     dblock_close(run.other);
-    tcp_proxy_stop(run.proxy);
+    tcp_proxy_stop(plain);
+    tcp_proxy_stop(login);
     database->contract->stop();
 }

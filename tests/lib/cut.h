@@ -35,7 +35,7 @@ enum {
 
 enum { /* how a case is run */
     CUT_FRESH = 1 << 0, /* with a new client each time; else one client goes through them all */
-    CUT_LOGIN = 1 << 1  /* messages of logging in are counted too */
+    CUT_LOGIN = 1 << 1  /* with a password, and messages of logging in are counted too */
 };
 
 struct cut_run {

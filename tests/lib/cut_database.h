@@ -8,6 +8,9 @@
 #include "contract_database.h"
 #include "tcp_proxy.h"
 
+/* From here ci/services asks for no password, which is most of what a connection costs. */
+#define CUT_SOURCE "127.77.0.1"
+
 struct cut_database {
     const struct contract_database *contract; /* start() and stop() are its */
     enum tcp_proxy_wire wire;

@@ -153,7 +153,7 @@ static void silence__is_noticed_on_both_sides(void **state)
     struct scene scene;
 
     (void)state;
-    begin(&scene, "127.0.0.1", "silence");
+    begin(&scene, CUT_SOURCE, "silence");
     scene.is_freed_only = !sees_silence;
     tcp_proxy_swallow(scene.proxy, PROXY_BOTH);
     scene.begun_ms = test_now_ms();
