@@ -60,11 +60,34 @@ DBLOCK_API const dblock_driver *dblock_mysql_driver(void);
 DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_mysql_guard_(
     dblock_lock *lock, void *mysql, const char *client_text, struct dblock_error *reterr);
 
+/**
+ * dblock_mysql_release_in - give a lock back with the application's COMMIT
+ *
+ * As the guard, and the release is part of the transaction: others get the name
+ * at the moment when they can see what was written, neither before nor later.
+ * After a ROLLBACK it is held as before. Who waits is woken when the lock is
+ * freed after the COMMIT. Two round trips.
+ *
+ * Free the lock after the end of the transaction, whichever it was: that gives
+ * back what a ROLLBACK left held. Until then dblock_lock_is_held() does not know
+ * of the COMMIT; dblock_confirm() and dblock_release() answer NOT_HELD after it.
+ *
+ * Parameters and results as of the guard; NOT_HELD also if this transaction has
+ * given it back already.
+ */
+DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_mysql_release_in_(
+    dblock_lock *lock, void *mysql, const char *client_text, struct dblock_error *reterr);
+
 #if defined(_mysql_h) || defined(_mysql_h_) /* Oracle's and MariaDB's <mysql.h> */
 static inline dblock_status dblock_mysql_guard(
     dblock_lock *lock, MYSQL *mysql, struct dblock_error *reterr)
 {
     return dblock_mysql_guard_(lock, mysql, mysql_get_client_info(), reterr);
+}
+static inline dblock_status dblock_mysql_release_in(
+    dblock_lock *lock, MYSQL *mysql, struct dblock_error *reterr)
+{
+    return dblock_mysql_release_in_(lock, mysql, mysql_get_client_info(), reterr);
 }
 #endif
 

@@ -50,6 +50,24 @@ struct sqlite3;
 DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_sqlite_guard(dblock_lock *lock,
     struct sqlite3 *database, const char *source_id, struct dblock_error *reterr);
 
+/**
+ * dblock_sqlite_release_in - give a lock back with the application's COMMIT
+ *
+ * As the guard, and the release is part of the transaction: others get the name
+ * at the moment when they can see what was written, neither before nor later.
+ * After a ROLLBACK it is held as before. Who waits is woken when the lock is
+ * freed after the COMMIT.
+ *
+ * Free the lock after the end of the transaction, whichever it was: that gives
+ * back what a ROLLBACK left held. Until then dblock_lock_is_held() does not know
+ * of the COMMIT; dblock_confirm() and dblock_release() answer NOT_HELD after it.
+ *
+ * Parameters and results as of the guard; NOT_HELD also if this transaction has
+ * given it back already.
+ */
+DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_sqlite_release_in(dblock_lock *lock,
+    struct sqlite3 *database, const char *source_id, struct dblock_error *reterr);
+
 #ifdef __cplusplus
 }
 #endif

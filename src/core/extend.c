@@ -14,14 +14,7 @@
 /* NOT_HELD or LOST for a grant that is over; OK for one in force. */
 static dblock_status read_state(const dblock_lock *lock)
 {
-    switch (atomic_load(&lock->state)) {
-    case DBLK_LOCK_HELD:
-        return DBLOCK_OK;
-    case DBLK_LOCK_LOST:
-        return DBLOCK_LOST;
-    default:
-        return DBLOCK_NOT_HELD;
-    }
+    return atomic_load(&lock->state) == DBLK_LOCK_HELD ? DBLOCK_OK : dblk_lock_gone(lock);
 }
 
 static dblock_status check_state(dblock_lock *lock)
@@ -61,6 +54,7 @@ static dblock_status confirm_row(dblock_lock *lock, struct dblock_error *error)
         return status;
     if (result.answer.outcome == DBLOCK_ANSWER_YES && strcmp(grant.owner, lock->owner_text) == 0) {
         dblk_lock_client(lock->client);
+        lock->is_given_back = 0; /* that transaction was rolled back */
         if (!dblk_lock_expire(lock, dblk_now_us()) && lock->session == NULL && round == lock->extend_round &&
             dblk_now_us() >= lock->least_until_us) {
             atomic_store(&lock->own_deadline_us,

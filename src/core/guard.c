@@ -61,12 +61,18 @@ dblock_status dblock_guard_end(dblock_lock *lock, dblock_status status)
     if (status == DBLOCK_LOST) {
         dblk_lock_client(client);
         dblk_lock_lose(lock, DBLOCK_CAUSE_SERVER, NULL);
-        if (atomic_load(&lock->state) != DBLK_LOCK_LOST) /* released meanwhile by another thread */
-            status = DBLOCK_NOT_HELD;
+        status = dblk_lock_gone(lock); /* another thread may have released it */
         dblk_unlock_client(client);
     } else if (status == DBLOCK_OK && !dblock_lock_is_held(lock)) {
         status = DBLOCK_LOST; /* its deadline came meanwhile, and its holder has been told */
     }
     dblk_client_leave(client);
     return status;
+}
+
+void dblock_guard_gives_back(dblock_lock *lock)
+{
+    dblk_lock_client(lock->client);
+    lock->is_given_back = 1;
+    dblk_unlock_client(lock->client);
 }

@@ -112,10 +112,18 @@ void dblk_lock_lose(dblock_lock *lock, int cause, const struct dblock_error *err
 {
     if (atomic_load(&lock->state) != DBLK_LOCK_HELD)
         return;
-    atomic_store(&lock->cause, cause);
     dblk_lock_unhold(lock, DBLK_LOCK_LOST);
+    if (lock->is_given_back) /* that transaction was committed: no loss */
+        return;
+    atomic_store(&lock->cause, cause);
     ++lock->client->stats.lost;
     dblk_event_tell(lock, &lock->lost, DBLOCK_EVENT_LOST, cause, error);
+}
+
+dblock_status dblk_lock_gone(const dblock_lock *lock)
+{
+    return atomic_load(&lock->state) == DBLK_LOCK_LOST && !lock->is_given_back ? DBLOCK_LOST
+                                                                             : DBLOCK_NOT_HELD;
 }
 
 void dblk_lock_orphan(dblock_lock *lock, int64_t not_after_us)

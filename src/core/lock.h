@@ -49,6 +49,7 @@ struct dblock_lock {
     uint64_t granted_us;          /* when its answer was seen */
     int is_import;                /* freeing it gives nothing back */
     int is_exported;              /* somebody else may know it */
+    int is_given_back;            /* by a transaction of the application, if that is committed */
     unsigned n_handed;            /* from thread to thread, since the database granted it */
     uint64_t handed_since_us;     /* when that was */
     int is_remote_heartbeat;      /* import: renewed elsewhere */
@@ -84,13 +85,17 @@ int dblk_lock_register(dblock_lock *lock); /* with a fresh owner id; 0, an errno
 void dblk_lock_unregister(dblock_lock *lock);
 void dblk_lock_hold(dblock_lock *lock);    /* TAKING -> HELD, into the list of those in force */
 void dblk_lock_unhold(dblock_lock *lock, enum dblk_lock_state state); /* out of it again */
-/* HELD -> LOST: tells by descriptor, event or callback. No effect in another state. */
+/* HELD -> LOST: tells by descriptor, event or callback, unless it was given back by the application's
+ * transaction. No effect in another state. */
 void dblk_lock_lose(dblock_lock *lock, int cause, const struct dblock_error *error);
 /* Lost if its deadline has passed: whoever sees that first says so, and nothing that comes later
  * brings belief back. 1 if it is over by that. */
 int dblk_lock_expire(dblock_lock *lock, uint64_t now_us);
 /* To the keeper, to be given back: after `not_after_us` if it may still be granted. */
 void dblk_lock_orphan(dblock_lock *lock, int64_t not_after_us);
+
+/* What a call on a lock that is not in force any more answers: LOST, or NOT_HELD. */
+dblock_status dblk_lock_gone(const dblock_lock *lock);
 
 uint64_t dblk_lock_deadline(const dblock_lock *lock);
 

@@ -32,7 +32,9 @@ static dblock_status release_row(dblock_client *client, dblock_lock *lock, uint6
     case DBLOCK_ANSWER_PINNED:
         return DBLOCK_PENDING;
     default:
-        return result.was_uncertain ? DBLOCK_OK : DBLOCK_LOST;
+        return result.was_uncertain ? DBLOCK_OK
+            : lock->is_given_back   ? DBLOCK_NOT_HELD
+                                    : DBLOCK_LOST;
     }
 }
 
@@ -96,8 +98,8 @@ static dblock_status begin_release(dblock_lock *lock, uint64_t now_us, int *ret_
         client->stats.hold_us += dblk_until(lock->granted_us, now_us);
         break;
     case DBLK_LOCK_LOST:
+        status = dblk_lock_gone(lock);
         atomic_store(&lock->state, DBLK_LOCK_RELEASED);
-        status = DBLOCK_LOST;
         break;
     default:
         status = DBLOCK_NOT_HELD;

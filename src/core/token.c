@@ -17,11 +17,6 @@
 #include "core/link.h"
 #include "core/lock.h"
 
-static dblock_status answer_gone(const dblock_lock *lock)
-{
-    return atomic_load(&lock->state) == DBLK_LOCK_LOST ? DBLOCK_LOST : DBLOCK_NOT_HELD;
-}
-
 static dblock_status draw_on_control(dblock_client *client, const dblock_lock *lock,
     const struct dblock_call *call, struct dblock_answer *answer, struct dblock_error *error)
 {
@@ -188,7 +183,7 @@ dblock_status dblk_token_get(dblock_lock *lock, uint64_t deadline_us, int64_t *r
         return DBLOCK_OK;
     }
     if (!is_held)
-        return answer_gone(lock);
+        return dblk_lock_gone(lock);
     status = channel == NULL ? draw_recorded(lock, &token, error)
         : lock->strategy->id == DBLOCK_ROW
         ? draw_row(client, lock, channel, deadline_us, &token, error)
@@ -200,7 +195,7 @@ dblock_status dblk_token_get(dblock_lock *lock, uint64_t deadline_us, int64_t *r
             lock->token = token;
         *ret_token = lock->token;
         if (atomic_load(&lock->state) != DBLK_LOCK_HELD)
-            status = answer_gone(lock);
+            status = dblk_lock_gone(lock);
     }
     dblk_channel_put_locked(client, channel);
     dblk_unlock_client(client);

@@ -50,3 +50,26 @@ int application_start(const struct application *application)
         (void)printf("not ok 1 - %s: %s\n", database->name, error.message);
     return status == DBLOCK_OK ? 0 : 1;
 }
+
+void application_fill(
+    char *sql, size_t size, const char *format, const char *name, int64_t token)
+{
+    size_t length = 0;
+
+    for (; *format != 0 && length + 1 < size; ++format)
+        if (*format == '%')
+            length += (size_t)snprintf(sql + length, size - length, "%s", name);
+        else if (*format == '#')
+            length += (size_t)snprintf(sql + length, size - length, "%lld", (long long)token);
+        else
+            sql[length++] = *format;
+    sql[length < size ? length : size - 1] = 0;
+}
+
+int application_set_account(const struct application *application, void *connection)
+{
+    return application->run(connection, "CREATE TABLE IF NOT EXISTS account (id INTEGER NOT NULL"
+                                        " PRIMARY KEY, balance BIGINT NOT NULL)") != 0 ||
+        application->run(connection, "DELETE FROM account") != 0 ||
+        application->run(connection, "INSERT INTO account (id, balance) VALUES (1, 100)") != 0;
+}

@@ -27,6 +27,7 @@ struct application {
     /* The first column of the only row; -1: failed, or no row. */
     int64_t (*number)(void *connection, const char *sql);
     dblock_status (*guard)(dblock_lock *lock, void *connection, struct dblock_error *error);
+    dblock_status (*release_in)(dblock_lock *lock, void *connection, struct dblock_error *error);
 };
 
 /* Those that are built in, ended by NULL. */
@@ -34,5 +35,12 @@ extern const struct application *const applications[];
 
 /* 0, or the program has said why not (and shall exit with 77). The tables of dblock are made. */
 int application_start(const struct application *application);
+
+/* A table "account" with one row: id 1, balance 100. 0, or not. */
+int application_set_account(const struct application *application, void *connection);
+
+/* The statement with the name for each % and the token for each #. */
+void application_fill(
+    char *sql, size_t size, const char *format, const char *name, int64_t token);
 
 #endif

@@ -74,6 +74,11 @@ static dblock_status guard(dblock_lock *lock, void *connection, struct dblock_er
     return dblock_mysql_guard(lock, connection, error);
 }
 
+static dblock_status release_in(dblock_lock *lock, void *connection, struct dblock_error *error)
+{
+    return dblock_mysql_release_in(lock, connection, error);
+}
+
 const struct application application_mysql = { .database = &contract_mysql,
     .begin = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;BEGIN",
     .begin_snapshot = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ;BEGIN",
@@ -87,7 +92,8 @@ const struct application application_mysql = { .database = &contract_mysql,
     .close = close_connection,
     .run = run,
     .number = number,
-    .guard = guard };
+    .guard = guard,
+    .release_in = release_in };
 
 /* As where several nodes are written to: what the guard does there works on one as well. */
 static dblock_status guard_in_cluster(
@@ -109,6 +115,7 @@ const struct application application_cluster = { .database = &contract_mysql,
     .close = close_connection,
     .run = run,
     .number = number,
-    .guard = guard_in_cluster };
+    .guard = guard_in_cluster,
+    .release_in = release_in };
 
 #endif

@@ -56,6 +56,11 @@ static dblock_status guard(dblock_lock *lock, void *connection, struct dblock_er
     return dblock_pgsql_guard(lock, connection, error);
 }
 
+static dblock_status release_in(dblock_lock *lock, void *connection, struct dblock_error *error)
+{
+    return dblock_pgsql_release_in(lock, connection, error);
+}
+
 const struct application application_pgsql = { .database = &contract_pgsql,
     .begin = "BEGIN ISOLATION LEVEL READ COMMITTED",
     .begin_snapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ",
@@ -64,6 +69,7 @@ const struct application application_pgsql = { .database = &contract_pgsql,
     .close = close_connection,
     .run = run,
     .number = number,
-    .guard = guard };
+    .guard = guard,
+    .release_in = release_in };
 
 #endif

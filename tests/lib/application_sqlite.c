@@ -53,6 +53,11 @@ static dblock_status guard(dblock_lock *lock, void *connection, struct dblock_er
     return dblock_sqlite_guard(lock, connection, sqlite3_sourceid(), error);
 }
 
+static dblock_status release_in(dblock_lock *lock, void *connection, struct dblock_error *error)
+{
+    return dblock_sqlite_release_in(lock, connection, sqlite3_sourceid(), error);
+}
+
 const struct application application_sqlite = { .database = &contract_sqlite,
     .begin = "BEGIN IMMEDIATE",
     .begin_snapshot = "BEGIN",
@@ -66,6 +71,7 @@ const struct application application_sqlite = { .database = &contract_sqlite,
     .close = close_connection,
     .run = run,
     .number = number,
-    .guard = guard };
+    .guard = guard,
+    .release_in = release_in };
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* guard_test.c - a transaction of the application that is bound to a grant, on each
  * database: what it writes is atomic with holding the lock, also if its process was
- * stopped in between; and the plain SQL that does the same (S2, S4, S7). */
+ * stopped in between; and the plain SQL that does the same (S2, S4, S7). Runs beside others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -208,7 +208,6 @@ static int64_t deposit_twice(struct world *world, int is_guarded)
 {
     int64_t seen;
 
-    run(world, 0, "UPDATE account SET balance = 100 WHERE id = 1");
     expect(world, DBLOCK_OK, take(world, 0, LONG_MS, 0));
     run(world, 0, "BEGIN");
     seen = number(world, 0, "SELECT balance FROM account WHERE id = 1");
@@ -247,15 +246,11 @@ static void paused_holder__writes_nothing_under_a_guard(struct world *world)
 static void paused_holder__overwrites_without_a_guard(struct world *world)
 {
     assert_int_equal(101, deposit_twice(world, 0));
-    run(world, 0, "UPDATE account SET balance = 100 WHERE id = 1");
 }
 
 /* The transaction read before the grant: a lost update under a valid guard, if it were not told. */
 static void old_snapshot__is_told(struct world *world)
 {
-    dblock_status status;
-
-    run(world, 0, "UPDATE account SET balance = 100 WHERE id = 1");
     run(world, 0, world->application->begin_snapshot);
     assert_int_equal(100, number(world, 0, "SELECT balance FROM account WHERE id = 1"));
     expect(world, DBLOCK_OK, take(world, 1, LONG_MS, 0));
@@ -266,8 +261,7 @@ static void old_snapshot__is_told(struct world *world)
     assert_int_equal(1, dblock_lock_is_held(world->locks[0])); /* it is not the lock's fault */
     run(world, 0, "ROLLBACK");
     run(world, 0, world->application->begin_snapshot);
-    status = guard(world, 0);
-    expect(world, DBLOCK_OK, status);
+    expect(world, DBLOCK_OK, guard(world, 0));
     assert_int_equal(50, number(world, 0, "SELECT balance FROM account WHERE id = 1"));
     run(world, 0, "COMMIT");
     /* one that reads what is committed sees it in any case */
@@ -338,21 +332,11 @@ static void doomed_transaction__is_told(struct world *world)
     expect(world, DBLOCK_OK, release(world, 0));
 }
 
-/* % is the name, # the token. */
 static const char *fill(const struct world *world, int64_t token, const char *format)
 {
     static char sql[2000];
-    size_t length = 0;
 
-    for (; *format != 0; ++format)
-        if (*format == '%')
-            length += (size_t)snprintf(sql + length, sizeof sql - length, "%s", world->name);
-        else if (*format == '#')
-            length +=
-                (size_t)snprintf(sql + length, sizeof sql - length, "%lld", (long long)token);
-        else
-            sql[length++] = *format;
-    sql[length] = 0;
+    application_fill(sql, sizeof sql, format, world->name, token);
     return sql;
 }
 
@@ -439,6 +423,70 @@ static void guarded__does_not_go_to_another_thread(struct world *world)
     dblock_lock_free(job.lock);
 }
 
+static dblock_status release_in(struct world *world, int who)
+{
+    return world->application->release_in(
+        world->locks[who], world->connections[who], &world->error);
+}
+
+static void released_with_the_commit__is_free_then(struct world *world)
+{
+    expect(world, DBLOCK_OK, take(world, 0, LONG_MS, 0));
+    run(world, 0, world->application->begin);
+    expect(world, DBLOCK_OK, guard(world, 0));
+    run(world, 0, "UPDATE account SET balance = 9 WHERE id = 1");
+    expect(world, DBLOCK_OK, release_in(world, 0));
+    if (!world->application->has_one_writer) {
+        expect(world, DBLOCK_BUSY, take(world, 1, LONG_MS, 0));
+        assert_int_equal(1, dblock_lock_is_held(world->locks[0]));
+    }
+    run(world, 0, "COMMIT");
+    expect(world, DBLOCK_OK, take(world, 1, LONG_MS, 0));
+    assert_int_equal(9, number(world, 1, "SELECT balance FROM account WHERE id = 1"));
+    expect(world, DBLOCK_NOT_HELD, dblock_confirm(world->locks[0], &world->error));
+    assert_int_equal(DBLOCK_CAUSE_NONE, dblock_lock_cause(world->locks[0])); /* no loss */
+    expect(world, DBLOCK_NOT_HELD, release(world, 0));
+    expect(world, DBLOCK_OK, release(world, 1));
+}
+
+static void released_and_rolled_back__is_still_held(struct world *world)
+{
+    expect(world, DBLOCK_OK, take(world, 0, LONG_MS, 0));
+    run(world, 0, world->application->begin);
+    expect(world, DBLOCK_OK, release_in(world, 0));
+    run(world, 0, "ROLLBACK");
+    expect(world, DBLOCK_BUSY, take(world, 1, LONG_MS, 0));
+    expect(world, DBLOCK_OK, dblock_confirm(world->locks[0], &world->error));
+    expect(world, DBLOCK_OK, release(world, 0));
+    expect(world, DBLOCK_OK, take(world, 1, LONG_MS, 0));
+    expect(world, DBLOCK_OK, release(world, 1));
+}
+
+/* Who waits on another client is woken, and not by the look that makes good for a lost wake-up. */
+static void released_with_the_commit__wakes(struct world *world)
+{
+    struct job job = { world, DBLOCK_OK, NULL, 0 };
+    dblock_client *first = world->clients[0];
+    uint64_t begun_ms;
+    pthread_t thread;
+
+    expect(world, DBLOCK_OK, take(world, 1, LONG_MS, 0));
+    assert_int_equal(0, pthread_create(&thread, NULL, wait_for_it, &job));
+    assert_true(test_until(is_waiting, first, 5000));
+    (void)test_readable(-1, 200); /* by then it is the first in line, and rests */
+    run(world, 1, world->application->begin);
+    expect(world, DBLOCK_OK, release_in(world, 1));
+    begun_ms = test_now_ms();
+    run(world, 1, "COMMIT");
+    dblock_lock_free(world->locks[1]);
+    world->locks[1] = NULL;
+    (void)pthread_join(thread, NULL);
+    expect(world, DBLOCK_OK, job.status);
+    print_message("woken after %llu ms\n", (unsigned long long)(test_now_ms() - begun_ms));
+    assert_true(test_now_ms() - begun_ms < 2500);
+    dblock_lock_free(job.lock);
+}
+
 /* ----------------------------------------------------------------------- running */
 
 static const struct test {
@@ -459,6 +507,9 @@ static const struct test {
     { "doomed_transaction__is_told", doomed_transaction__is_told },
     { "plain_sql__guards_as_well", plain_sql__guards_as_well },
     { "guarded__does_not_go_to_another_thread", guarded__does_not_go_to_another_thread },
+    { "released_with_the_commit__is_free_then", released_with_the_commit__is_free_then },
+    { "released_and_rolled_back__is_still_held", released_and_rolled_back__is_still_held },
+    { "released_with_the_commit__wakes", released_with_the_commit__wakes },
 };
 
 struct run {
@@ -484,13 +535,7 @@ static int begin_world(void **state)
             return -1;
         world->connections[i] = world->application->open();
     }
-    if (world->application->run(world->connections[0],
-            "CREATE TABLE IF NOT EXISTS account (id INTEGER NOT NULL PRIMARY KEY, balance"
-            " BIGINT NOT NULL)") != 0 ||
-        world->application->run(world->connections[0], "DELETE FROM account") != 0)
-        return -1;
-    return world->application->run(
-        world->connections[0], "INSERT INTO account (id, balance) VALUES (1, 100)");
+    return application_set_account(world->application, world->connections[0]);
 }
 
 static void run_one(void **state)

@@ -395,6 +395,8 @@ DBLOCK_API dblock_status dblock_guard_begin(dblock_lock *lock, const struct dblo
     struct dblock_guarded *ret_guarded, struct dblock_error *reterr);
 /* What came of it: LOST makes the lock lost, and tells its holder. Returns what the function shall. */
 DBLOCK_API dblock_status dblock_guard_end(dblock_lock *lock, dblock_status status);
+/* Between the two: that transaction gives it back, if it is committed. Then its end is no loss. */
+DBLOCK_API void dblock_guard_gives_back(dblock_lock *lock);
 
 /* For fixed text members: copies, cut at a UTF-8 character. */
 DBLOCK_API void dblock_text_copy(char *target, size_t target_size, const char *source);

@@ -97,6 +97,9 @@ static dblock_status drop(const struct mysql_hold *hold, struct dblock_connectio
         mysql_bell_mark(connection, owner);
     if (result.affected_rows > 0 && result.insert_id != 0 && connection->has_line)
         mysql_line_wake_connection(connection, call, result.insert_id);
+    /* a transaction of the application may have given it back, and that rings no bell */
+    if (result.affected_rows == 0 && !is_mine)
+        mysql_line_wake(hold, connection, call, subject);
     return DBLOCK_OK;
 }
 

@@ -264,8 +264,26 @@ static dblock_status pin_by_change(const struct question *question)
     return mysql_affected_rows(question->mysql) == 1 ? DBLOCK_OK : DBLOCK_LOST;
 }
 
-dblock_status dblock_mysql_guard_(
-    dblock_lock *lock, void *mysql, const char *client_text, struct dblock_error *reterr)
+/* What is pinned is given back by this transaction. */
+static dblock_status leave(const struct question *question)
+{
+    const struct dblock_guarded *guarded = question->guarded;
+    const struct mysql_literal literals[2] = {
+        { MYSQL_LITERAL_BYTES, 0, guarded->subject.name, guarded->subject.name_size },
+        { MYSQL_LITERAL_BYTES, 0, guarded->owner, DBLOCK_ID_SIZE } };
+    MYSQL_RES *rows;
+    unsigned int code = run(question,
+        guarded->strategy == DBLOCK_LEASE ? mysql_sql_lease_leave : mysql_sql_insert_leave,
+        literals, 2, "", &rows);
+
+    if (code != 0)
+        return fail(question, code);
+    return mysql_affected_rows(question->mysql) == 1 ? DBLOCK_OK : DBLOCK_NOT_HELD;
+}
+
+static dblock_status bind(
+    dblock_lock *lock, void *mysql, const char *client_text, int gives_back,
+    struct dblock_error *reterr)
 {
     struct dblock_guarded guarded;
     struct question question = { &guarded, mysql, reterr };
@@ -277,5 +295,22 @@ dblock_status dblock_mysql_guard_(
     if (status == DBLOCK_OK)
         status = atomic_load(&guarded.target->is_multi_writer) ? pin_by_change(&question)
                                                                 : pin(&question);
+    if (status == DBLOCK_OK && gives_back) {
+        status = leave(&question);
+        if (status == DBLOCK_OK)
+            dblock_guard_gives_back(lock);
+    }
     return dblock_guard_end(lock, status);
+}
+
+dblock_status dblock_mysql_guard_(
+    dblock_lock *lock, void *mysql, const char *client_text, struct dblock_error *reterr)
+{
+    return bind(lock, mysql, client_text, 0, reterr);
+}
+
+dblock_status dblock_mysql_release_in_(
+    dblock_lock *lock, void *mysql, const char *client_text, struct dblock_error *reterr)
+{
+    return bind(lock, mysql, client_text, 1, reterr);
 }

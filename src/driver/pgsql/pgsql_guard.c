@@ -4,6 +4,7 @@
 #include <dblock/pgsql.h>
 
 #include "pgsql_application.h"
+#include "pgsql_line.h"
 #include "pgsql_target.h"
 
 #include <poll.h>
@@ -64,6 +65,32 @@ static dblock_status pin(
     return status;
 }
 
+/* What is pinned is given back by this transaction. */
+static dblock_status leave(
+    const struct dblock_guarded *guarded, PGconn *pg, struct dblock_error *reterr)
+{
+    const char *text = guarded->target->texts[guarded->strategy == DBLOCK_LEASE
+            ? STATEMENT_LEASE_LEAVE
+            : STATEMENT_INSERT_LEAVE];
+    struct pgsql_parameters parameters;
+    PGresult *result;
+    dblock_status status;
+    int is_stale;
+
+    parameters.n = 0;
+    pgsql_put_name(&parameters, &guarded->subject);
+    pgsql_put_id(&parameters, guarded->owner);
+    pgsql_put_line(&parameters, guarded->target, guarded->strategy, &guarded->subject);
+    status = pgsql_application_ask(pg, text, &parameters, guarded->io_timeout_us, "release",
+        guarded->subject.name, &result, &is_stale, reterr);
+    if (status != DBLOCK_OK)
+        return is_stale ? DBLOCK_STALE_SNAPSHOT : status;
+    if (PQntuples(result) != 1) /* twice in one transaction */
+        status = DBLOCK_NOT_HELD;
+    PQclear(result);
+    return status;
+}
+
 dblock_status dblock_pgsql_guard(
     dblock_lock *lock, struct pg_conn *connection, struct dblock_error *reterr)
 {
@@ -75,5 +102,23 @@ dblock_status dblock_pgsql_guard(
     status = pgsql_application_check(connection, "guard", guarded.subject.name, reterr);
     if (status == DBLOCK_OK)
         status = pin(&guarded, connection, reterr);
+    return dblock_guard_end(lock, status);
+}
+
+dblock_status dblock_pgsql_release_in(
+    dblock_lock *lock, struct pg_conn *connection, struct dblock_error *reterr)
+{
+    struct dblock_guarded guarded;
+    dblock_status status = dblock_guard_begin(lock, dblock_pgsql_driver(), &guarded, reterr);
+
+    if (status != DBLOCK_OK)
+        return status;
+    status = pgsql_application_check(connection, "release", guarded.subject.name, reterr);
+    if (status == DBLOCK_OK)
+        status = pin(&guarded, connection, reterr);
+    if (status == DBLOCK_OK)
+        status = leave(&guarded, connection, reterr);
+    if (status == DBLOCK_OK)
+        dblock_guard_gives_back(lock);
     return dblock_guard_end(lock, status);
 }

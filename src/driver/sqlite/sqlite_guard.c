@@ -131,8 +131,21 @@ static dblock_status pin(const struct question *question)
     return sqlite3_changes(question->handle) == 1 ? DBLOCK_OK : DBLOCK_LOST;
 }
 
-dblock_status dblock_sqlite_guard(dblock_lock *lock, struct sqlite3 *database,
-    const char *source_id, struct dblock_error *reterr)
+/* What is pinned is given back by this transaction. The file has one writer, and that is this one. */
+static dblock_status leave(const struct question *question)
+{
+    int code = run(question, question->guarded->strategy == DBLOCK_LEASE
+            ? "UPDATE main.dblock_lease SET session = NULL, owner = NULL, expires_at = 0,"
+              " since = ?4" IS_THIS_GRANT
+            : "DELETE FROM main.dblock_insert" IS_THIS_GRANT);
+
+    if (code != SQLITE_DONE)
+        return fail(question, code);
+    return sqlite3_changes(question->handle) == 1 ? DBLOCK_OK : DBLOCK_NOT_HELD;
+}
+
+static dblock_status bind(dblock_lock *lock, struct sqlite3 *database, const char *source_id,
+    int gives_back, struct dblock_error *reterr)
 {
     struct dblock_guarded guarded;
     struct question question = { &guarded, database, reterr };
@@ -143,5 +156,22 @@ dblock_status dblock_sqlite_guard(dblock_lock *lock, struct sqlite3 *database,
     status = check(&question, source_id);
     if (status == DBLOCK_OK)
         status = pin(&question);
+    if (status == DBLOCK_OK && gives_back) {
+        status = leave(&question);
+        if (status == DBLOCK_OK)
+            dblock_guard_gives_back(lock);
+    }
     return dblock_guard_end(lock, status);
+}
+
+dblock_status dblock_sqlite_guard(dblock_lock *lock, struct sqlite3 *database,
+    const char *source_id, struct dblock_error *reterr)
+{
+    return bind(lock, database, source_id, 0, reterr);
+}
+
+dblock_status dblock_sqlite_release_in(dblock_lock *lock, struct sqlite3 *database,
+    const char *source_id, struct dblock_error *reterr)
+{
+    return bind(lock, database, source_id, 1, reterr);
 }

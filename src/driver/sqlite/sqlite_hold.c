@@ -204,7 +204,9 @@ dblock_status sqlite_hold_drop(const struct sqlite_hold *hold, struct dblock_con
     dblock_status status = change_grant(connection, call, keep_us > 0 ? hold->extend : hold->drop,
         hold->drop_action, subject, owner, keep_us, keep_us > 0, answer, reterr);
 
-    if (status == DBLOCK_OK && answer->outcome == DBLOCK_ANSWER_YES)
+    /* NO: a transaction of the application may have given it back, and that rings no bell */
+    if (status == DBLOCK_OK &&
+        (answer->outcome == DBLOCK_ANSWER_YES || answer->outcome == DBLOCK_ANSWER_NO))
         sqlite_stand_wake(connection, hold->strategy, subject);
     return status;
 }

@@ -67,3 +67,24 @@ UPDATE dblock_lease SET guards = guards + 1 WHERE name = ? AND owner = ? AND tok
 -- out: as lease_guard_write
 -- As lease_guard_write.
 UPDATE dblock_insert SET guards = guards + 1 WHERE name = ? AND owner = ? AND token = ?;
+
+-- name: lease_leave
+-- in: name, owner
+-- out: affected rows: 1; 0: given back before by this transaction
+-- After the guard in the same transaction, so nobody else has changed the row or can: at most
+-- another guarded transaction of the same holder is waited for. The COMMIT gives the name
+-- back, with all that was written; a ROLLBACK leaves it held. The bell of the grant belongs to
+-- the connection that took it, so who waits is woken when the lock is freed.
+UPDATE dblock_lease
+   SET owner = NULL, session = NULL, expires_at = 0,
+       since = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+ WHERE name = ? AND owner = ?;
+
+-- name: insert_leave
+-- in: as lease_leave
+-- out: as lease_leave
+-- As lease_leave.
+UPDATE dblock_insert
+   SET owner = NULL, session = NULL, expires_at = 0,
+       since = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+ WHERE name = ? AND owner = ?;

@@ -59,3 +59,28 @@ FROM (SELECT 1) AS one LEFT JOIN (
                 WHERE s.id = l.session AND s.expires_at > pg_catalog.clock_timestamp())
             END AS is_in_force
     FROM dblock_schema.dblock_insert AS l WHERE l.name = $1) AS seen ON true;
+
+-- name: lease_leave
+-- in: $1 name (bytea), $2 owner (bytea), $3 and $4 key of the line
+-- out: the grants that this transaction gives back: one
+-- After lease_guard in the same transaction, so nobody else has changed the row or can: at
+-- most another guarded transaction of the same holder is waited for. The COMMIT gives the
+-- name back, with all that was written, and wakes the first in line (line.sql); a ROLLBACK
+-- leaves it held. As durable as the application's commit.
+UPDATE dblock_schema.dblock_lease AS l
+SET session = NULL, owner = NULL, expires_at = '-infinity',
+    since = pg_catalog.clock_timestamp()
+WHERE l.name = $1 AND l.owner = $2
+RETURNING CASE WHEN NOT pg_catalog.pg_try_advisory_xact_lock_shared($3, $4)
+    THEN pg_catalog.pg_notify('dblock_' || pg_catalog.lpad(pg_catalog.to_hex($3), 8, '0')
+        || pg_catalog.lpad(pg_catalog.to_hex($4), 8, '0'), '')::text END;
+
+-- name: insert_leave
+-- in: as lease_leave
+-- out: as lease_leave
+-- As lease_leave, but the row goes.
+DELETE FROM dblock_schema.dblock_insert AS l
+WHERE l.name = $1 AND l.owner = $2
+RETURNING CASE WHEN NOT pg_catalog.pg_try_advisory_xact_lock_shared($3, $4)
+    THEN pg_catalog.pg_notify('dblock_' || pg_catalog.lpad(pg_catalog.to_hex($3), 8, '0')
+        || pg_catalog.lpad(pg_catalog.to_hex($4), 8, '0'), '')::text END;
