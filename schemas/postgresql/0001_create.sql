@@ -195,10 +195,10 @@ BEGIN
     IF is_fair AND ticket IS NULL THEN
         ticket := (nextval('dblock_token_count') & 268435455)::integer;
         PERFORM pg_advisory_lock(~high, (low & -268435456) | ticket);
+        COMMIT;
     END IF;
     FOR i IN 0 .. n_slices LOOP
         EXIT WHEN i = n_slices AND NOT must_look;
-        COMMIT;
         BEGIN
             IF must_look THEN
                 seen_before := seen;
@@ -273,6 +273,7 @@ BEGIN
                 outcome := 2;
         END;
         EXIT WHEN outcome <> 0;
+        COMMIT;
     END LOOP;
     IF outcome IN (2, 3) THEN
         PERFORM pg_advisory_unlock_all();
@@ -309,7 +310,9 @@ DECLARE
     limit_before text;
     seen bigint;
 BEGIN
-    id := coalesce(id, ('x' || encode(substr(sha256(lock_name), 1, 8), 'hex'))::bit(64)::bigint);
+    IF id IS NULL THEN
+        id := ('x' || encode(substr(sha256(lock_name), 1, 8), 'hex'))::bit(64)::bigint;
+    END IF;
     IF pg_is_in_recovery() THEN
         outcome := 3;
         RETURN;
@@ -323,10 +326,10 @@ BEGIN
         IF outcome <> 1 THEN
             RETURN;
         END IF;
+        COMMIT;
     END IF;
     outcome := 0;
     FOR i IN 1 .. n_slices LOOP
-        COMMIT;
         BEGIN
             limit_before := set_config('lock_timeout', slice_ms::text, true);
             outcome := (pg_advisory_lock(id) IS NOT NULL)::integer;
@@ -343,6 +346,7 @@ BEGIN
                 outcome := 2;
         END;
         EXIT WHEN outcome <> 0;
+        COMMIT;
     END LOOP;
     IF is_fair AND outcome <> 2 THEN
         IF outcome = 1 THEN

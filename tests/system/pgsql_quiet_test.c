@@ -52,6 +52,15 @@ static void *wait_elsewhere(void *argument)
 {
     struct waiter *waiter = argument;
 
+    if (waiter->strategy == DBLOCK_ADVISORY && waiter->is_fair) {
+        struct dblock_take take = pgsql_take_of("held", "o2", NULL, 0);
+
+        take.wait_us = 60 * SECOND;
+        take.is_fair = 1;
+        waiter->outcome =
+            pgsql_take_as(&waiter->fixture, waiter->connection, DBLOCK_ADVISORY, &take);
+        return NULL;
+    }
     waiter->outcome = is_line(waiter->strategy)
         ? pgsql_stand(&waiter->fixture, waiter->connection, waiter->strategy, "held", 60 * SECOND,
               waiter->is_fair)
@@ -225,6 +234,12 @@ static void advisory__is_in_nobodys_way(void **state)
     check(DBLOCK_ADVISORY, 0);
 }
 
+static void advisory_in_order__is_in_nobodys_way(void **state)
+{
+    (void)state;
+    check(DBLOCK_ADVISORY, 1);
+}
+
 static int open_all(void **state)
 {
     (void)state;
@@ -256,6 +271,7 @@ int main(void)
         cmocka_unit_test_setup(insert__is_in_nobodys_way, renew_limit),
         cmocka_unit_test_setup(row__is_in_nobodys_way, renew_limit),
         cmocka_unit_test_setup(advisory__is_in_nobodys_way, renew_limit),
+        cmocka_unit_test_setup(advisory_in_order__is_in_nobodys_way, renew_limit),
     };
 
     return cmocka_run_group_tests(tests, open_all, close_all);
