@@ -337,7 +337,7 @@ static void run_once(struct cut_run *run, const struct cut_case *test, unsigned 
 }
 
 /* One of so many, unless DBLOCK_TEST_CUTS is "all". */
-enum { SAMPLE = 8 };
+enum { SAMPLE = 12 };
 
 static int is_thorough(void)
 {
