@@ -4,6 +4,7 @@
 Each makes pairs as its users would: what can be kept between two locks is kept.
 """
 
+import logging
 import os
 import re
 import sys
@@ -57,7 +58,10 @@ def kazoo_lock():
         lock.release()
         return taken
 
-    return pair, "kazoo " + kazoo.__version__
+    # that it drops the connection on which it asks for this is nothing to warn of
+    logging.disable(logging.WARNING)
+    server = ".".join(str(number) for number in client.server_version())
+    return pair, "kazoo " + kazoo.__version__ + ", ZooKeeper " + server
 
 
 def tooz_lock(url):

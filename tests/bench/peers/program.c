@@ -15,6 +15,7 @@ enum { N_MOST = 16 };
 struct program {
     char *words[N_MOST + 1];
     posix_spawn_file_actions_t silent; /* what it prints is not for who reads ours */
+    char about[64];                    /* the variable that has a server's version */
 };
 
 /* A word that begins with "$" names a variable of the environment. */
@@ -39,6 +40,8 @@ static void *open_words(const char *line)
         if (rest != NULL)
             *rest++ = 0;
         program->words[n] = expand(word);
+        if (strncmp(word, "$BENCH_", 7) == 0)
+            (void)snprintf(program->about, sizeof program->about, "%.40s_ABOUT", word + 1);
         if (program->words[n++] == NULL)
             return NULL;
     }
@@ -60,8 +63,10 @@ static int pair(void *context)
 
 static void about(void *context, char *ret_text, size_t size)
 {
-    (void)context;
-    (void)snprintf(ret_text, size, "-");
+    const struct program *program = context;
+    const char *text = getenv(program->about);
+
+    (void)snprintf(ret_text, size, "%s", text != NULL ? text : "-");
 }
 
 const struct side side_program = { open_words, pair, about };
