@@ -151,6 +151,7 @@ static int run_explanation(
         bench_pgsql.close(patient.context);
     if (failed)
         return -1;
+    (void)poll(NULL, 0, SETTLE_MS); /* what that connection has to tell is not of the next */
     raw_syncs = count_raw_syncs(url, pg);
     our_syncs = count_our_syncs(url, pg);
     (void)printf("%-11s waits for the disk a pair: lease %.2f, two durable commits %.2f; the"

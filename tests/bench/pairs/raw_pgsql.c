@@ -43,13 +43,13 @@ static int is_good(PGresult *result)
 static int set_up(struct raw *raw, int strategy)
 {
     const char *commit = strategy == DBLOCK_ROW ? "off" : "on";
-    const char *settings[6] = { NULL, "10000", "10", "3", "30000", commit };
+    const char *settings[8] = { NULL, "10000", "10", "3", "30000", commit, NULL, "0" };
     char pid[16];
 
     (void)snprintf(pid, sizeof pid, "%d", PQbackendPID(raw->pg));
     settings[0] = pid;
     if (!is_good(PQexecParams(
-            raw->pg, pgsql_sql_connection_open, 6, NULL, settings, NULL, NULL, 1)))
+            raw->pg, pgsql_sql_connection_open, 8, NULL, settings, NULL, NULL, 1)))
         return complain(raw, "set up");
     settings[1] = "2000";
     if (PQserverVersion(raw->pg) >= 140000 &&
