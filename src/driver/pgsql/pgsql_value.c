@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* pgsql_value.c - see pgsql_value.h. */
+#define _DEFAULT_SOURCE /* be64toh */
 #include "pgsql_value.h"
+
+#include <endian.h>
 
 /* Numbers of built-in types, fixed for ever: src/include/catalog/pg_type.dat. */
 enum {
@@ -16,24 +19,26 @@ enum {
 /* The server counts from 2000. */
 #define EPOCH_US INT64_C(946684800000000)
 
-static void write_number(unsigned char *target, uint64_t number, int size)
+static void write_64(unsigned char *target, uint64_t number)
 {
-    int i;
-
-    for (i = size - 1; i >= 0; --i) {
-        target[i] = (unsigned char)number;
-        number >>= 8;
-    }
+    number = htobe64(number);
+    memcpy(target, &number, sizeof number);
 }
 
-static uint64_t read_number(const char *source, int size)
+static uint64_t read_64(const char *source)
 {
-    uint64_t number = 0;
-    int i;
+    uint64_t number;
 
-    for (i = 0; i < size; ++i)
-        number = number << 8 | (unsigned char)source[i];
-    return number;
+    memcpy(&number, source, sizeof number);
+    return be64toh(number);
+}
+
+static uint32_t read_32(const char *source)
+{
+    uint32_t number;
+
+    memcpy(&number, source, sizeof number);
+    return be32toh(number);
 }
 
 static void put(struct pgsql_parameters *parameters, Oid type, const void *value, size_t size)
@@ -45,12 +50,13 @@ static void put(struct pgsql_parameters *parameters, Oid type, const void *value
     parameters->sizes[i] = (int)size;
 }
 
-static void put_number(struct pgsql_parameters *parameters, Oid type, uint64_t number, int size)
+/* The lowest `size` bytes of it. */
+static void put_number(struct pgsql_parameters *parameters, Oid type, uint64_t number, size_t size)
 {
     unsigned char *place = parameters->numbers[parameters->n];
 
-    write_number(place, number, size);
-    put(parameters, type, place, (size_t)size);
+    write_64(place, number);
+    put(parameters, type, place + 8 - size, size);
 }
 
 void pgsql_put_bytes(struct pgsql_parameters *parameters, const void *bytes, size_t size)
@@ -103,8 +109,8 @@ void pgsql_put_duration(struct pgsql_parameters *parameters, uint64_t duration_u
     const uint64_t longest_us = (uint64_t)1 << 61;
     unsigned char *place = parameters->numbers[parameters->n];
 
-    write_number(place, duration_us < longest_us ? duration_us : longest_us, 8);
-    write_number(place + 8, 0, 8); /* days and months */
+    write_64(place, duration_us < longest_us ? duration_us : longest_us);
+    write_64(place + 8, 0); /* days and months */
     put(parameters, TYPE_INTERVAL, place, 16);
 }
 
@@ -133,7 +139,7 @@ static int read_fields(const struct pgsql_field *composite, struct pgsql_field *
     size_t left = composite->size;
     int i;
 
-    if (left < 4 || read_number(place, 4) < (uint64_t)n)
+    if (left < 4 || read_32(place) < (uint32_t)n)
         return 0;
     place += 4;
     left -= 4;
@@ -142,7 +148,7 @@ static int read_fields(const struct pgsql_field *composite, struct pgsql_field *
 
         if (left < 8)
             return 0;
-        size = (int32_t)(uint32_t)read_number(place + 4, 4);
+        size = (int32_t)read_32(place + 4);
         place += 8;
         left -= 8;
         if (size < 0)
@@ -167,7 +173,7 @@ void pgsql_field_split(
 
 int64_t pgsql_field_int64(const struct pgsql_field *field)
 {
-    return field->size == 8 ? (int64_t)read_number(field->bytes, 8) : 0;
+    return field->size == 8 ? (int64_t)read_64(field->bytes) : 0;
 }
 
 int64_t pgsql_field_time(const struct pgsql_field *field)
@@ -176,7 +182,7 @@ int64_t pgsql_field_time(const struct pgsql_field *field)
 
     if (field->size != 8)
         return 0;
-    time_us = (int64_t)read_number(field->bytes, 8);
+    time_us = (int64_t)read_64(field->bytes);
     if (time_us == INT64_MIN)
         return 0;
     return time_us > INT64_MAX - EPOCH_US ? INT64_MAX : time_us + EPOCH_US;
@@ -202,16 +208,16 @@ void pgsql_field_id_text(const struct pgsql_field *field, char text[40])
 
 int64_t pgsql_get_int64(const PGresult *result, int row, int column)
 {
-    struct pgsql_field field = pgsql_get_field(result, row, column);
-
-    return pgsql_field_int64(&field);
+    /* of NULL it is 0 */
+    return PQgetlength(result, row, column) == 8 ? (int64_t)read_64(PQgetvalue(result, row, column))
+                                                 : 0;
 }
 
 int32_t pgsql_get_int32(const PGresult *result, int row, int column)
 {
     if (PQgetisnull(result, row, column))
         return 0;
-    return (int32_t)(uint32_t)read_number(PQgetvalue(result, row, column), 4);
+    return (int32_t)read_32(PQgetvalue(result, row, column));
 }
 
 int pgsql_get_bool(const PGresult *result, int row, int column)
