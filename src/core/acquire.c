@@ -73,7 +73,8 @@ static dblock_status loop(struct dblk_attempt *attempt, uint64_t begun_us, int *
         dblk_perform(attempt, &step, &event);
         count_waiter(attempt->client, &step, -1);
     }
-    dblk_place_leave(&attempt->place, attempt->client, event.now_us);
+    if (attempt->place.link != NULL)
+        dblk_place_leave(&attempt->place, attempt->client, event.now_us);
     *ret_is_open = step.is_open;
     attempt->lock->granted_us = event.now_us; /* if it is granted */
     return step.status;
@@ -94,11 +95,11 @@ static dblock_status hold(struct dblk_attempt *attempt, uint64_t begun_us)
     if (lock->channel != NULL) {
         if (lock->n_handed == 0)
             dblk_channel_proved(client, lock->channel, lock->taken_us);
-        atomic_store(&lock->deadline_us, &lock->channel->deadline_us);
+        dblk_publish(&lock->deadline_us, &lock->channel->deadline_us);
     } else if (lock->session != NULL) {
-        atomic_store(&lock->deadline_us, &lock->session->deadline_us);
+        dblk_publish(&lock->deadline_us, &lock->session->deadline_us);
     } else {
-        atomic_store(&lock->own_deadline_us,
+        dblk_publish(&lock->own_deadline_us,
             dblk_belief_end(lock->taken_us, atomic_load(&lock->ttl_us)));
     }
     dblk_lock_hold(lock);
@@ -256,6 +257,8 @@ dblock_status dblock_acquire(dblock_client *client, const char *name,
     }
     set_terms(client, &wish, begun_us, &terms);
     attempt.end_us = dblk_later(terms.give_up_us, client->settings.io_us);
+    /* The reference that this call has taken is the lock's from here on: whoever gives the lock away
+     * takes one more. A pair then counts twice, and not six times. */
     dblk_waiter_init(&attempt.waiter, client, wish.canceller);
     dblk_machine_start(&attempt.machine, dblk_strategy_of(wish.strategy), &terms);
     status = loop(&attempt, begun_us, &is_open);
@@ -265,12 +268,14 @@ dblock_status dblock_acquire(dblock_client *client, const char *name,
         if (status != DBLOCK_OK)
             is_open = 1;
     }
-    dblk_queue_leave(&attempt.queued, status == DBLOCK_OK);
+    if (dblk_queued_is_used(&attempt.queued))
+        dblk_queue_leave(&attempt.queued, status == DBLOCK_OK);
     if (status == DBLOCK_OK) {
         status = fence(&attempt, &wish);
         if (status != DBLOCK_OK) {
             if (status < 0 && reterr != NULL)
                 *reterr = attempt.error;
+            dblk_client_ref(client);
             dblock_lock_free(attempt.lock);
             goto done;
         }
@@ -280,7 +285,7 @@ dblock_status dblock_acquire(dblock_client *client, const char *name,
     if (status == DBLOCK_OK) {
         dblk_trace(client, DBLOCK_TRACE_GRANT, status, name, NULL, attempt.lock->token, begun_us);
         *ret_lock = attempt.lock;
-        goto done;
+        return DBLOCK_OK;
     }
     if (status < 0) {
         explain(&attempt, status);
@@ -292,6 +297,7 @@ dblock_status dblock_acquire(dblock_client *client, const char *name,
         if (status == DBLOCK_OK)
             status = DBLOCK_BUSY;
     }
+    dblk_client_ref(client);
     if (is_open)
         abandon(&attempt, attempt.not_after_us);
     else

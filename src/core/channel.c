@@ -255,7 +255,7 @@ void dblk_channel_proved(dblock_client *client, struct dblk_channel *channel, ui
     if (channel->is_dead)
         return;
     if (deadline_us > atomic_load(&channel->deadline_us))
-        atomic_store(&channel->deadline_us, deadline_us);
+        dblk_publish(&channel->deadline_us, deadline_us);
     if (channel->n_locks > 0) {
         channel->next_ping_us = dblk_later(sent_us, client->settings.ttl_us / 3);
         dblk_keeper_due(client, channel->next_ping_us);

@@ -212,7 +212,7 @@ void dblk_client_unref(dblock_client *client)
         free_client(client);
 }
 
-dblock_status dblk_client_enter(dblock_client *client, struct dblock_error *reterr)
+dblock_status dblk_client_check(const dblock_client *client, struct dblock_error *reterr)
 {
     if (client == NULL)
         return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL, "client: NULL");
@@ -225,8 +225,16 @@ dblock_status dblk_client_enter(dblock_client *client, struct dblock_error *rete
             "note the event and act on it outside the callback", "not from a callback");
     if (atomic_load(&client->is_closing))
         return dblock_error_set(reterr, DBLOCK_E_CLOSED, NULL, "the client has been closed");
-    dblk_client_ref(client);
     return DBLOCK_OK;
+}
+
+dblock_status dblk_client_enter(dblock_client *client, struct dblock_error *reterr)
+{
+    dblock_status status = dblk_client_check(client, reterr);
+
+    if (status == DBLOCK_OK)
+        dblk_client_ref(client);
+    return status;
 }
 
 void dblk_client_leave(dblock_client *client)

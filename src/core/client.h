@@ -87,8 +87,9 @@ struct dblock_client {
     struct dblk_link *control;
 };
 
-/* The first lines of every public function: E_ARGUMENT, E_CALLBACK, E_FORKED or E_CLOSED, else a
- * reference is taken that dblk_client_leave() gives back. */
+/* The first lines of every public function: E_ARGUMENT, E_CALLBACK, E_FORKED or E_CLOSED. */
+dblock_status dblk_client_check(const dblock_client *client, struct dblock_error *reterr);
+/* The same, and takes a reference that dblk_client_leave() gives back. */
 dblock_status dblk_client_enter(dblock_client *client, struct dblock_error *reterr);
 void dblk_client_leave(dblock_client *client);
 
@@ -114,6 +115,11 @@ static inline void dblk_unlock_client(dblock_client *client)
 {
     (void)pthread_mutex_unlock(&client->mutex);
 }
+
+/* What others read without the mutex: who sees it sees all that was written before. The mutex that
+ * is held orders the writers; atomic_store() would wait for the store buffer besides. */
+#define dblk_publish(place, value) \
+    atomic_store_explicit((place), (value), memory_order_release)
 
 /* Waits on `changed` until then at the latest; `mutex` held. */
 void dblk_client_wait(dblock_client *client, uint64_t until_us);

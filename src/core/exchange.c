@@ -73,9 +73,7 @@ dblock_status dblock_lock_export(
 
     if (status != DBLOCK_OK)
         return status;
-    status = write_grant(lock, buffer, size, reterr);
-    dblk_client_leave(lock->client);
-    return status;
+    return write_grant(lock, buffer, size, reterr);
 }
 
 struct grant_text {
@@ -170,6 +168,7 @@ static dblock_status adopt(dblock_client *client, const struct grant_text *text,
     lock = dblk_lock_new(client, text->name, &wish);
     if (lock == NULL)
         return dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "out of memory");
+    dblk_client_ref(client); /* the lock's */
     memcpy(lock->owner, text->owner, sizeof lock->owner);
     dblock_id_text(lock->owner, lock->owner_text);
     lock->token = found->token;

@@ -285,10 +285,8 @@ static dblock_status enter_and(
     status = dblk_lock_enter(lock, &error);
     if (status == DBLOCK_E_CLOSED) /* close has released it */
         return DBLOCK_NOT_HELD;
-    if (status == DBLOCK_OK) {
+    if (status == DBLOCK_OK)
         status = act(lock, ttl_ms, &error);
-        dblk_client_leave(lock->client);
-    }
     if (status < 0 && reterr != NULL)
         *reterr = error;
     return status;

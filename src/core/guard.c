@@ -49,8 +49,6 @@ dblock_status dblock_guard_begin(dblock_lock *lock, const struct dblock_driver *
     status = begin(lock, driver, ret_guarded, &error);
     if (status < 0 && reterr != NULL)
         *reterr = error;
-    if (status != DBLOCK_OK)
-        dblk_client_leave(lock->client);
     return status;
 }
 
@@ -66,7 +64,6 @@ dblock_status dblock_guard_end(dblock_lock *lock, dblock_status status)
     } else if (status == DBLOCK_OK && !dblock_lock_is_held(lock)) {
         status = DBLOCK_LOST; /* its deadline came meanwhile, and its holder has been told */
     }
-    dblk_client_leave(client);
     return status;
 }
 

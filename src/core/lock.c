@@ -42,7 +42,6 @@ dblock_lock *dblk_lock_new(dblock_client *client, const char *name, const struct
     atomic_init(&lock->ttl_us, wish->ttl_us);
     atomic_init(&lock->own_deadline_us, 0);
     atomic_init(&lock->deadline_us, &lock->own_deadline_us);
-    dblk_client_ref(client);
     return lock;
 }
 
@@ -89,7 +88,7 @@ void dblk_lock_unregister(dblock_lock *lock)
 
 void dblk_lock_hold(dblock_lock *lock)
 {
-    atomic_store(&lock->state, DBLK_LOCK_HELD);
+    dblk_publish(&lock->state, DBLK_LOCK_HELD);
     dblk_list_add(&lock->client->held, lock);
     lock->is_in_held = 1;
     if (!lock->is_import && !lock->is_in_names)
@@ -98,14 +97,15 @@ void dblk_lock_hold(dblock_lock *lock)
 
 void dblk_lock_unhold(dblock_lock *lock, enum dblk_lock_state state)
 {
-    atomic_store(&lock->state, state);
+    dblk_publish(&lock->state, state);
     if (lock->is_in_held)
         dblk_list_remove(&lock->client->held, lock);
     lock->is_in_held = 0;
     dblk_names_remove(&lock->client->names, lock);
     if (state != DBLK_LOCK_RELEASING) /* else when the database knows it */
         dblk_queue_wake(lock);
-    dblk_signal_fd_raise(lock->fd);
+    if (lock->fd >= 0)
+        dblk_signal_fd_raise(lock->fd);
 }
 
 void dblk_lock_lose(dblock_lock *lock, int cause, const struct dblock_error *error)
@@ -158,6 +158,13 @@ int dblk_lock_expire(dblock_lock *lock, uint64_t now_us)
     return 1;
 }
 
+void dblk_lock_settle(dblock_lock *lock)
+{
+    lock->is_settled = lock->client->pinned != lock && !lock->is_orphan && lock->channel == NULL &&
+        lock->session == NULL && lock->lost.kind == 0 && lock->expiring.kind == 0 &&
+        lock->restored.kind == 0;
+}
+
 uint64_t dblk_lock_keep_us(const dblock_lock *lock, uint64_t now_us)
 {
     return lock->min_hold_us != 0
@@ -174,7 +181,7 @@ dblock_status dblk_lock_enter(dblock_lock *lock, struct dblock_error *reterr)
 {
     if (lock == NULL)
         return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL, "lock: NULL");
-    return dblk_client_enter(lock->client, reterr);
+    return dblk_client_check(lock->client, reterr);
 }
 
 static int is_believed(const dblock_lock *lock)
@@ -230,10 +237,8 @@ dblock_status dblock_lock_fd(dblock_lock *lock, int *ret_fd, struct dblock_error
 
     if (status != DBLOCK_OK)
         return status;
-    if (ret_fd == NULL) {
-        status = dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL, "ret_fd: NULL");
-        goto done;
-    }
+    if (ret_fd == NULL)
+        return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL, "ret_fd: NULL");
     dblk_lock_client(lock->client);
     if (lock->fd < 0) {
         fault = dblk_signal_fd_new(&lock->fd);
@@ -249,8 +254,6 @@ dblock_status dblock_lock_fd(dblock_lock *lock, int *ret_fd, struct dblock_error
             "cannot make a descriptor for lock \"%s\": %s", lock->subject.name, strerror(fault));
         dblock_error_native(reterr, fault, NULL, 1);
     }
-done:
-    dblk_client_leave(lock->client);
     return status;
 }
 
@@ -262,7 +265,7 @@ void dblock_lock_free(dblock_lock *lock)
     if (lock == NULL)
         return;
     client = lock->client;
-    if (dblk_is_forked(client)) {
+    if (lock->is_settled || dblk_is_forked(client)) {
         dblk_lock_destroy(lock);
         return;
     }

@@ -57,6 +57,7 @@ struct dblock_lock {
     int fd;                       /* -1 until asked for */
     struct dblk_event_node lost, expiring, restored;
     struct dblock_lock *next_in_bucket, *next_of_name, *next, *previous;
+    int is_settled; /* released, and nobody knows it but its owner: it goes without the mutex */
     int is_registered;
     int is_in_names;
     int is_in_held;
@@ -75,7 +76,7 @@ struct dblock_lock {
     unsigned n_retries;
 };
 
-/* NULL without memory. Holds a reference on the client. */
+/* NULL without memory. Has a reference on the client from then on: one that the caller took. */
 dblock_lock *dblk_lock_new(dblock_client *client, const char *name, const struct dblk_wish *wish);
 /* Frees memory, descriptor and references; it is in no list and no registry. */
 void dblk_lock_destroy(dblock_lock *lock);
@@ -96,13 +97,16 @@ void dblk_lock_orphan(dblock_lock *lock, int64_t not_after_us);
 
 /* What a call on a lock that is not in force any more answers: LOST, or NOT_HELD. */
 dblock_status dblk_lock_gone(const dblock_lock *lock);
+/* A release has ended: says so if nothing has to be waited for or taken back when it is freed. */
+void dblk_lock_settle(dblock_lock *lock);
 
 uint64_t dblk_lock_deadline(const dblock_lock *lock);
 
 /* What is left of min_hold_ms: how long the name stays taken after a release at `now_us`. */
 uint64_t dblk_lock_keep_us(const dblock_lock *lock, uint64_t now_us);
 
-/* The first lines of a function on a lock; as dblk_client_enter(). */
+/* The first lines of a function on a lock; as dblk_client_check(). The lock's own reference keeps
+ * the client: whoever is in here must not be overtaken by dblock_lock_free(). */
 dblock_status dblk_lock_enter(dblock_lock *lock, struct dblock_error *reterr);
 
 #endif

@@ -296,8 +296,6 @@ int dblk_queue_hand_over(struct dblock_lock *lock, uint64_t now_us)
     struct dblk_queue *queue;
     struct dblk_queued *queued;
 
-    if (client->queues == NULL)
-        return 0;
     queue = find_queue(client, lock);
     queued = queue != NULL && queue->contender == NULL ? queue->first : NULL;
     if (queued == NULL || lock->n_handed >= N_HANDED || now_us - since_us >= HANDED_US ||

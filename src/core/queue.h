@@ -27,6 +27,12 @@ struct dblk_queued { /* one waiting thread; lives in its attempt */
     int fd;                    /* becomes readable with the turn; -1 until needed */
 };
 
+/* Has it ever waited, or made others wait? Most calls have not, and there is nothing to leave. */
+static inline int dblk_queued_is_used(const struct dblk_queued *queued)
+{
+    return queued->queue != NULL || queued->fd >= 0;
+}
+
 /* Before the database is asked at all: waits if a thread of this client has the name or waits for
  * it. The client's mutex is not held. `*now_us` is the time before and after. */
 enum dblk_turn dblk_queue_enter(struct dblk_queued *queued, uint64_t give_up_us, uint64_t *now_us);
@@ -39,7 +45,7 @@ int dblk_queue_accept(struct dblk_queued *queued, uint64_t now_us);
  * this client, and frees what belongs to the queue. */
 void dblk_queue_leave(struct dblk_queued *queued, int is_held);
 
-/* The client's mutex held. Gives what `lock` holds to the first thread that waits here, if that
+/* The client's mutex held for both; of no use while client->queues is NULL. Gives what `lock` holds to the first thread that waits here, if that
  * may be: 1 it has been given, and `lock` holds nothing any more. */
 int dblk_queue_hand_over(struct dblock_lock *lock, uint64_t now_us);
 /* `lock` is not held any more: the first thread that waits for the name asks the database. */

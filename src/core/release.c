@@ -89,11 +89,13 @@ static dblock_status begin_release(dblock_lock *lock, uint64_t now_us, int *ret_
     dblk_lock_client(client);
     switch (atomic_load(&lock->state)) {
     case DBLK_LOCK_HELD:
-        *ret_is_handed = dblk_queue_hand_over(lock, now_us);
+        *ret_is_handed = client->queues != NULL && dblk_queue_hand_over(lock, now_us);
         dblk_lock_unhold(lock, DBLK_LOCK_RELEASING);
-        if (*ret_is_handed)
-            atomic_store(&lock->state, DBLK_LOCK_RELEASED);
         dblk_event_forget(lock);
+        if (*ret_is_handed) {
+            dblk_publish(&lock->state, DBLK_LOCK_RELEASED);
+            dblk_lock_settle(lock);
+        }
         ++client->stats.releases;
         client->stats.hold_us += dblk_until(lock->granted_us, now_us);
         break;
@@ -115,14 +117,15 @@ static void end_release(dblock_lock *lock, dblock_status status)
     struct dblk_channel *channel = lock->channel;
 
     dblk_lock_client(client);
-    atomic_store(&lock->deadline_us, &lock->own_deadline_us);
-    atomic_store(&lock->own_deadline_us, 0);
-    atomic_store(&lock->state, DBLK_LOCK_RELEASED);
+    dblk_publish(&lock->deadline_us, &lock->own_deadline_us);
+    dblk_publish(&lock->own_deadline_us, 0);
+    dblk_publish(&lock->state, DBLK_LOCK_RELEASED);
     if (status == DBLOCK_LOST)
         atomic_store(&lock->cause,
             channel != NULL ? DBLOCK_CAUSE_CONNECTION : DBLOCK_CAUSE_SERVER);
     lock->channel = NULL;
-    dblk_queue_wake(lock);
+    if (client->queues != NULL)
+        dblk_queue_wake(lock);
     if (channel == NULL && (status == DBLOCK_PENDING || status < 0)) {
         dblk_lock_orphan(lock, 0); /* the keeper goes on; no second call is needed */
         if (status < 0)
@@ -133,6 +136,7 @@ static void end_release(dblock_lock *lock, dblock_status status)
         lock->session = NULL;
     }
     dblk_channel_put_locked(client, channel);
+    dblk_lock_settle(lock);
     dblk_unlock_client(client);
 }
 
@@ -161,7 +165,6 @@ dblock_status dblock_release(dblock_lock *lock, struct dblock_error *reterr)
         dblk_trace(client, DBLOCK_TRACE_RELEASE, status, lock->subject.name,
             is_handed ? "to another thread of this client" : status < 0 ? error.message : NULL,
             lock->token, begun_us);
-    dblk_client_leave(client);
 done:
     if (status < 0 && reterr != NULL)
         *reterr = error;

@@ -220,6 +220,5 @@ dblock_status dblock_lock_token(dblock_lock *lock, int64_t *ret_token, struct db
         *ret_token = token;
     else if (status < 0 && reterr != NULL)
         *reterr = error;
-    dblk_client_leave(lock->client);
     return status;
 }
