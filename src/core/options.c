@@ -188,50 +188,53 @@ static dblock_status check_options(
 dblock_status dblk_wish_resolve(const struct dblk_settings *settings,
     const struct dblock_options *options, struct dblk_wish *ret_wish, struct dblock_error *reterr)
 {
-    struct dblock_options given = DBLOCK_OPTIONS_INIT;
+    static const struct dblock_options none = DBLOCK_OPTIONS_INIT;
+    struct dblock_options copy;
+    const struct dblock_options *given = options != NULL ? options : &none;
     const struct dblk_strategy *strategy;
     dblock_status status = DBLOCK_OK;
     int32_t strategy_id;
 
-    if (options != NULL)
-        status = dblk_struct_read(options, &given, sizeof given, "options", reterr);
+    if (given->struct_size != sizeof *given) { /* of another release */
+        status = dblk_struct_read(options, &copy, sizeof copy, "options", reterr);
+        given = &copy;
+    }
     if (status != DBLOCK_OK)
         return status;
-    strategy_id = given.strategy != 0 ? given.strategy : settings->strategy;
-    status = check_options(&given, strategy_id, reterr);
+    strategy_id = given->strategy != 0 ? given->strategy : settings->strategy;
+    status = check_options(given, strategy_id, reterr);
     if (status != DBLOCK_OK)
         return status;
     strategy = dblk_strategy_of(strategy_id);
-    if (strategy->lives_in_connection && given.min_hold_ms != 0)
+    if (strategy->lives_in_connection && given->min_hold_ms != 0)
         return dblock_error_set(reterr, DBLOCK_E_UNSUPPORTED, "use lease or insert",
             "options.min_hold_ms: a %s lock ends with its connection",
             dblock_strategy_name(strategy_id));
-    if (strategy->lives_in_connection && given.heartbeat == DBLOCK_HEARTBEAT_OFF)
+    if (strategy->lives_in_connection && given->heartbeat == DBLOCK_HEARTBEAT_OFF)
         return dblock_error_set(reterr, DBLOCK_E_UNSUPPORTED, "use lease or insert",
             "options.heartbeat: a %s lock is kept by its connection",
             dblock_strategy_name(strategy_id));
-    if (given.has_advisory_id != 0 && strategy_id != DBLOCK_ADVISORY)
+    if (given->has_advisory_id != 0 && strategy_id != DBLOCK_ADVISORY)
         return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, "options.strategy = DBLOCK_ADVISORY",
             "options.advisory_id: only an advisory lock has a number");
-    memset(ret_wish, 0, sizeof *ret_wish);
     ret_wish->strategy = strategy_id;
     ret_wish->is_heartbeat = !strategy->lives_in_connection &&
-        (given.heartbeat == DBLOCK_HEARTBEAT_DEFAULT ? strategy->is_heartbeat_default
-                                                     : given.heartbeat == DBLOCK_HEARTBEAT_ON);
-    ret_wish->is_fair = (given.flags & DBLOCK_FAIR) != 0;
-    ret_wish->is_fenced = (given.flags & DBLOCK_FENCED) != 0;
-    ret_wish->wait_us = dblk_ms(given.wait_ms);
-    ret_wish->ttl_us = given.ttl_ms != 0 ? dblk_ms(given.ttl_ms) : settings->ttl_us;
+        (given->heartbeat == DBLOCK_HEARTBEAT_DEFAULT ? strategy->is_heartbeat_default
+                                                     : given->heartbeat == DBLOCK_HEARTBEAT_ON);
+    ret_wish->is_fair = (given->flags & DBLOCK_FAIR) != 0;
+    ret_wish->is_fenced = (given->flags & DBLOCK_FENCED) != 0;
+    ret_wish->wait_us = dblk_ms(given->wait_ms);
+    ret_wish->ttl_us = given->ttl_ms != 0 ? dblk_ms(given->ttl_ms) : settings->ttl_us;
     if (ret_wish->is_heartbeat)
         ret_wish->ttl_us = dblk_ttl_class(ret_wish->ttl_us);
-    ret_wish->min_hold_us = dblk_ms(given.min_hold_ms);
-    ret_wish->expiring_us = dblk_ms(given.expiring_ms);
-    ret_wish->advisory_id = given.advisory_id;
-    ret_wish->has_advisory_id = given.has_advisory_id != 0;
-    ret_wish->label = given.label != NULL ? given.label : settings->label;
-    ret_wish->canceller = given.canceller;
-    ret_wish->busy = given.busy;
-    ret_wish->on_event = given.on_event;
-    ret_wish->context = given.context;
+    ret_wish->min_hold_us = dblk_ms(given->min_hold_ms);
+    ret_wish->expiring_us = dblk_ms(given->expiring_ms);
+    ret_wish->advisory_id = given->advisory_id;
+    ret_wish->has_advisory_id = given->has_advisory_id != 0;
+    ret_wish->label = given->label != NULL ? given->label : settings->label;
+    ret_wish->canceller = given->canceller;
+    ret_wish->busy = given->busy;
+    ret_wish->on_event = given->on_event;
+    ret_wish->context = given->context;
     return DBLOCK_OK;
 }
