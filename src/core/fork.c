@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static _Atomic uint64_t *page;       /* NULL: not to be had */
-static _Atomic uint64_t n_processes; /* along this line of descent; is inherited */
+static _Atomic(_Atomic uint64_t *) page; /* NULL: not made yet, or not to be had */
+static _Atomic uint64_t n_processes;     /* along this line of descent; is inherited */
 
 static void make_page(void)
 {
@@ -35,22 +35,26 @@ static void make_page(void)
         (void)munmap(memory, size);
         return;
     }
-    page = memory;
+    atomic_store_explicit(&page, memory, memory_order_release);
 #endif
 }
 
 uint64_t dblk_fork_generation(void)
 {
+    _Atomic uint64_t *number = atomic_load_explicit(&page, memory_order_acquire);
     uint64_t generation;
     uint64_t none = 0;
 
-    (void)pthread_once(&once, make_page);
-    if (page == NULL)
+    if (number == NULL) {
+        (void)pthread_once(&once, make_page);
+        number = atomic_load_explicit(&page, memory_order_acquire);
+    }
+    if (number == NULL)
         return (uint64_t)getpid();
-    generation = atomic_load_explicit(page, memory_order_relaxed);
+    generation = atomic_load_explicit(number, memory_order_relaxed);
     if (generation != 0)
         return generation;
     generation = atomic_fetch_add(&n_processes, 1) + 1;
     /* two threads of a young process at once: the first one's number stands */
-    return atomic_compare_exchange_strong(page, &none, generation) ? generation : none;
+    return atomic_compare_exchange_strong(number, &none, generation) ? generation : none;
 }

@@ -17,11 +17,11 @@ struct dblk_attempt {
     struct dblk_waiter waiter;
     struct dblk_queued queued;   /* among the threads of this client */
     struct dblk_place place;     /* in the line of the name */
-    struct dblock_grant holder;  /* of the last busy answer, if the caller wants one */
-    struct dblock_error error;   /* of the last failure */
     int64_t not_after_us;        /* of the last take, by the database's clock */
     uint64_t sent_us;            /* of the last take */
     uint64_t end_us;             /* of the wait, and one I/O limit: no step goes on beyond it */
+    struct dblock_grant holder;  /* of the last busy answer, if the caller wants one */
+    struct dblock_error error;   /* of the last failure */
 };
 
 /* The step must not be END. `*ret_event` is the last event: its time is the time now. */

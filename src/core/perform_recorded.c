@@ -28,10 +28,14 @@ void dblk_perform_session(
         dblk_event_failed(attempt, status, 0, event);
         return;
     }
-    dblk_lock_client(attempt->client);
-    dblk_session_unref(attempt->client, lock->session);
-    lock->session = session;
-    dblk_unlock_client(attempt->client);
+    if (lock->session == NULL) { /* its first one: nobody else knows the lock yet */
+        lock->session = session;
+    } else {
+        dblk_lock_client(attempt->client);
+        dblk_session_unref(attempt->client, lock->session);
+        lock->session = session;
+        dblk_unlock_client(attempt->client);
+    }
     event->outcome = DBLOCK_ANSWER_YES;
 }
 

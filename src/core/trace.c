@@ -4,13 +4,11 @@
 
 #include <string.h>
 
-void dblk_trace(dblock_client *client, int kind, dblock_status status, const char *name,
+void dblk_trace_tell(dblock_client *client, int kind, dblock_status status, const char *name,
     const char *detail, int64_t token, uint64_t begun_us)
 {
     struct dblock_trace trace;
 
-    if (client->settings.on_trace == NULL)
-        return;
     memset(&trace, 0, sizeof trace);
     trace.struct_size = sizeof trace;
     trace.kind = kind;

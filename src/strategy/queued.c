@@ -61,10 +61,19 @@ static struct dblk_step answered(struct dblk_machine *machine, const struct dblk
     }
 }
 
+static struct dblk_step failed(struct dblk_machine *machine, const struct dblk_event *event)
+{
+    struct dblk_event certain = *event;
+
+    if (certain.status == DBLOCK_E_UNCERTAIN) {
+        certain.status = DBLOCK_E_CONNECTION;
+        machine->ghost_us = event->now_us + DBLK_GHOST_US;
+    }
+    return dblk_failed(machine, &certain);
+}
+
 struct dblk_step dblk_queued_next(struct dblk_machine *machine, const struct dblk_event *event)
 {
-    struct dblk_event failed = *event;
-
     switch (event->kind) {
     case DBLK_EVENT_STARTED:
         return take(machine, 0);
@@ -73,11 +82,7 @@ struct dblk_step dblk_queued_next(struct dblk_machine *machine, const struct dbl
     case DBLK_EVENT_ANSWERED:
         return answered(machine, event);
     case DBLK_EVENT_FAILED:
-        if (failed.status == DBLOCK_E_UNCERTAIN) {
-            failed.status = DBLOCK_E_CONNECTION;
-            machine->ghost_us = event->now_us + DBLK_GHOST_US;
-        }
-        return dblk_failed(machine, &failed);
+        return failed(machine, event);
     case DBLK_EVENT_CANCELLED:
         return dblk_end(machine, DBLOCK_CANCELLED);
     default: /* CLOSED */
