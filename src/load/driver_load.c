@@ -70,9 +70,13 @@ static const struct driver_entry *find_entry(const char *url)
  * place: a binding that opened it by its full path finds the drivers beside it. */
 static void *open_library(const char *soname)
 {
+    /* The drivers themselves are linked to be resolved at once (-z now), so that nothing is found
+     * missing later. Of what libpq brings along, Kerberos is not: 1100 functions, which a
+     * connection seldom calls, and to look them all up was a seventh of the loading. */
+    const int how = RTLD_LAZY | RTLD_LOCAL;
     char path[4096];
     Dl_info here;
-    void *library = dlopen(soname, RTLD_NOW | RTLD_LOCAL);
+    void *library = dlopen(soname, how);
     const char *slash;
     int length;
 
@@ -85,7 +89,7 @@ static void *open_library(const char *soname)
         path, sizeof path, "%.*s/%s", (int)(slash - here.dli_fname), here.dli_fname, soname);
     if (length < 0 || (size_t)length >= sizeof path)
         return NULL;
-    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    return dlopen(path, how);
 }
 
 /* The linker says why only in words. With no descriptor left it finds no file, whatever is
