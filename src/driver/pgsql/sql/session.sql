@@ -14,9 +14,12 @@
 -- The id is random and inserted once: nobody else can know it, nothing to wait for.
 -- A lost answer is never repeated: the client takes a new id, and this row, if it was
 -- made, expires unused.
+-- Waits for no disk: nothing is believed before a grant that names this row, whose commit
+-- is durable and comes later in the same log, so that this one is on disk before it.
 INSERT INTO dblock_schema.dblock_session
     (id, expires_at, ttl_us, host, pid, label, created)
-VALUES ($1, pg_catalog.clock_timestamp() + $2, $3, $4, $5, $6, pg_catalog.clock_timestamp())
+SELECT $1, pg_catalog.clock_timestamp() + $2, $3, $4, $5, $6, pg_catalog.clock_timestamp()
+FROM (SELECT pg_catalog.set_config('synchronous_commit', 'off', true) AS is_lazy) AS lazy
 RETURNING pg_catalog.clock_timestamp();
 
 -- name: session_renew
@@ -38,7 +41,11 @@ RETURNING pg_catalog.clock_timestamp(), s.changed, pg_catalog.pg_postmaster_star
 -- All that it holds is free with the commit. Rows of grants still name it, which is
 -- right: the id never comes back, so they read as ended for ever.
 -- A heartbeat of the same client that comes later finds no row.
+-- Waits for no disk, as a release: lost in a crash, the row is there until it expires, and
+-- so are the grants that name it and that nobody has taken since (a take is durable, and
+-- with it this).
 DELETE FROM dblock_schema.dblock_session AS s
+USING (SELECT pg_catalog.set_config('synchronous_commit', 'off', true) AS is_lazy) AS lazy
 WHERE s.id = $1
 RETURNING pg_catalog.clock_timestamp();
 
