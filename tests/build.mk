@@ -31,8 +31,10 @@ support_objects = $(call to_objects, \
 
 test_programs := $(foreach suite,$(suites_c),$(call programs_of,$(suite)))
 # Each benchmark is one program, of all files of its folder and of what they share.
-benchmarks := pairs waiting scale peers
+benchmarks := pairs waiting start scale peers
 bench_programs := $(benchmarks:%=$(test_folder)/bench/%)
+# What `start` compares the command with: each on one client library, and nothing of ours.
+minimal_programs := $(patsubst tests/bench/minimal/%.c,$(test_folder)/bench/minimal-%,$(call found,tests/bench/minimal/*.c))
 # What only a benchmark is compared with may be absent; the tests need none of it.
 package_hiredis := hiredis
 has_hiredis := $(call have_package,hiredis)
@@ -93,6 +95,10 @@ endef
 $(foreach benchmark,$(benchmarks),$(eval $(call bench_program,$(benchmark),\
     $(if $(has_hiredis),$(if $(filter peers,$(benchmark)),$(call package_libs,hiredis))))))
 
+$(minimal_programs): $(test_folder)/bench/minimal-%: $(BUILD)/obj/tests/bench/minimal/%.o
+	$(make_folder)
+	$(call quiet,LINK,$@)$(link) -pie -o $@ $< $(client_libs_$*)
+
 $(example_programs): $(test_folder)/%: $(BUILD)/obj/tests/%.o $(test_libraries)
 	$(make_folder)
 	$(call quiet,LINK,$@)$(link) -pie -o $@ $< $(test_link_libs)
@@ -103,7 +109,7 @@ test_sources := $(wildcard tests/lib/*.c $(suites_c:%=tests/%/*.c) tests/bench/*
 # ----------------------------------------------------------------------- goals
 
 .PHONY: test-programs
-test-programs: $(test_programs) $(bench_programs) $(example_programs)
+test-programs: $(test_programs) $(bench_programs) $(minimal_programs) $(example_programs)
 
 ifneq ($(filter test test-programs,$(MAKECMDGOALS)),)
 ifeq ($(call have_package,cmocka),)
@@ -127,7 +133,7 @@ test: all $(foreach suite,$(SUITES),$(call programs_of,$(suite)))
 list-tests:
 	@$(if $(chosen_tests),printf '%s\n' $(chosen_tests),:)
 
-bench: all $(bench_programs)
+bench: all $(bench_programs) $(minimal_programs)
 	@tests/bench/run $(BUILD)
 
 # The cut tests and the bank need servers (ci/services); without one they say so.
