@@ -1,14 +1,43 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_plot.c - see bench_plot.h. */
+/* bench_plot.c - see bench_plot.h. Without libm: every start of the command would load
+ * it, for the few logarithms that are in here. */
 #include "bench_plot.h"
 
 #include "bench_text.h"
 
 #include <inttypes.h>
-#include <math.h>
 
-/* Points of a curve in each power of ten. */
+/* Points of a curve in each power of ten, and how far it is from one to the next. */
 #define POINTS_A_DECADE 24
+#define POINT_FACTOR 1.1006941712522096 /* 10 ** (1 / 24) */
+
+/* The logarithm to base ten of what is 1 or more. */
+static double decades_of(double number)
+{
+    double decades = 0;
+    double step;
+
+    for (; number >= 10; number /= 10)
+        decades += 1;
+    /* A square has twice the logarithm: so its bits come one after the other. */
+    for (step = 0.5; step > 1e-9; step /= 2) {
+        number *= number;
+        if (number >= 10) {
+            number /= 10;
+            decades += step;
+        }
+    }
+    return decades;
+}
+
+static double ten_to(int power)
+{
+    double number = 1;
+
+    for (; power > 0; power--)
+        number *= 10;
+    return number;
+}
 
 static double x_of(const struct plot_scale *scale, double decades)
 {
@@ -17,21 +46,22 @@ static double x_of(const struct plot_scale *scale, double decades)
 
 static double y_of(const struct plot_scale *scale, double ns)
 {
-    double share = (log10(ns) - scale->low) / (scale->high - scale->low);
+    double share = (decades_of(ns) - scale->low) / (scale->high - scale->low);
 
     return (1 - share) * PLOT_HEIGHT;
 }
 
 void plot_scale_include(struct plot_scale *scale, const struct latency *latency)
 {
-    double right = log10((double)latency->n);
+    double right = decades_of((double)latency->n);
+    double top = decades_of((double)latency->max_ns + 1);
     int low;
     int high;
 
     if (latency->n == 0)
         return;
-    low = (int)floor(log10((double)latency_at(latency, 0) + 1));
-    high = (int)ceil(log10((double)latency->max_ns + 1));
+    low = (int)decades_of((double)latency_at(latency, 0) + 1);
+    high = (int)top < top ? (int)top + 1 : (int)top;
     if (scale->low == scale->high) {
         scale->low = low;
         scale->high = high;
@@ -54,12 +84,12 @@ static void draw_rows(FILE *stream, const struct plot_scale *scale, int x, int y
 
     for (power = scale->low; power <= scale->high; power++) {
         int unit = power / 3 < 3 ? power / 3 : 3;
-        double at = y + y_of(scale, pow(10, power));
+        double at = y + y_of(scale, ten_to(power));
 
         (void)fprintf(stream,
             "<path class=\"grid\" d=\"M%d,%.1fh%d\"/>\n"
             "<text class=\"tick\" x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.0f %s</text>\n",
-            x, at, PLOT_WIDTH, x - 6, at + 4, pow(10, power - 3 * unit), units[unit]);
+            x, at, PLOT_WIDTH, x - 6, at + 4, ten_to(power - 3 * unit), units[unit]);
     }
 }
 
@@ -69,14 +99,14 @@ static void draw_columns(FILE *stream, const struct plot_scale *scale, int x, in
 
     for (power = 0; power <= (int)scale->right; power++) {
         /* The first is the median; where the axis begins says nothing. */
-        double decades = power == 0 ? log10(2) : power;
+        double decades = power == 0 ? decades_of(2) : power;
         double at = x + x_of(scale, decades);
 
         (void)fprintf(stream,
             "<path class=\"grid\" d=\"M%.1f,%dv%d\"/>\n"
             "<text class=\"tick\" x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.*f %%</text>\n",
             at, y, PLOT_HEIGHT, at, y + PLOT_HEIGHT + 16, power > 2 ? power - 2 : 0,
-            100 - pow(10, 2 - decades));
+            100 - (power == 0 ? 50 : 100 / ten_to(power)));
     }
 }
 
@@ -102,7 +132,8 @@ void plot_axes(FILE *stream, const struct plot_scale *scale, int x, int y, const
 void plot_curve(FILE *stream, const struct plot_scale *scale, int x, int y,
     const struct latency *latency, unsigned style, const char *name)
 {
-    double right = log10((double)latency->n);
+    double right = decades_of((double)latency->n);
+    double share = 1; /* of the values that are above the point */
     char texts[3][BENCH_TEXT_SIZE];
     int i;
 
@@ -111,10 +142,11 @@ void plot_curve(FILE *stream, const struct plot_scale *scale, int x, int y,
     (void)fprintf(stream, "<path class=\"curve c%u\" d=\"", style);
     for (i = 0; i < right * POINTS_A_DECADE; i++) {
         double decades = (double)i / POINTS_A_DECADE;
-        uint64_t ns = latency_at(latency, 1 - pow(10, -decades));
+        uint64_t ns = latency_at(latency, 1 - share);
 
         (void)fprintf(stream, "%s%.1f,%.1f", i == 0 ? "M" : " ", x + x_of(scale, decades),
             y + y_of(scale, (double)ns + 1));
+        share /= POINT_FACTOR;
     }
     (void)fprintf(stream,
         "%s%.1f,%.1f\"><title>%s: %" PRIu64 ", p50 %s, p99 %s, max %s</title></path>\n",
