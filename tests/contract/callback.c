@@ -114,7 +114,7 @@ static void linger_long(const struct dblock_event *event, struct hearing *hearin
 {
     (void)event;
     (void)hearing;
-    test_pass_ms(1000);
+    test_pass_ms(2000);
 }
 
 /* One lock's slow callback must not cost another its heartbeat. */
@@ -125,7 +125,7 @@ static void slow_callback__does_not_stop_heartbeats(struct contract *contract)
     struct dblock_options options = own_options(contract);
     dblock_lock *lock;
 
-    options.ttl_ms = 500;
+    options.ttl_ms = 1000;
     lock = take_with(contract, client, own_name(contract, "x"), &options);
     options.heartbeat = DBLOCK_HEARTBEAT_OFF;
     options.ttl_ms = 150;

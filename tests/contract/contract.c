@@ -127,7 +127,7 @@ dblock_status attempt(struct contract *contract, dblock_client *client, const ch
  * makes it so for a moment. */
 static int is_too_short_to_be_sure(const struct dblock_options *options)
 {
-    return options->ttl_ms > 0 && options->ttl_ms < 400;
+    return options->ttl_ms > 0 && options->ttl_ms <= 500;
 }
 
 dblock_lock *take_with(struct contract *contract, dblock_client *client, const char *name,
