@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # acquire.sh - a lock across the steps of a script: acquire, extend, release, and
-# the keeper of -P. Runs beside others. Time limit: 300 s.
+# the keeper of -P. Runs beside others. Starts first. Time limit: 300 s.
 . "$(dirname "$0")/lib/cli.sh"
 
 steps()

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # bench.sh - the command measures, tells what it saw in three ways, and leaves nothing
-# behind, however it ends. Not how fast anything is. Runs beside others. Time limit: 300 s.
+# behind, however it ends. Not how fast anything is. Runs beside others. Starts first.
+# Time limit: 300 s.
 . "$(dirname "$0")/lib/cli.sh"
 
 # Short, and few: what is asked here is whether it works.

@@ -13,7 +13,8 @@
  * so no two of one name may overlap, and tokens rise with them.
  *
  * The tokens of insert run a day ahead of the clock, as after a clock that was set back,
- * while rows are aged and purged all the time: there the floor alone makes them rise. */
+ * while rows are aged and purged all the time: there the floor alone makes them rise.
+ * Alone on its server. */
 #include "mysql_fixture.h"
 
 #include <setjmp.h>

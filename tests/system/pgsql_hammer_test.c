@@ -9,7 +9,7 @@
  *              proved the grant (look, drop): two of one name must not overlap
  *   guards     a holder writes its token in a transaction that stands on its row: the
  *              tokens so written must not fall
- */
+ * Alone on its server. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

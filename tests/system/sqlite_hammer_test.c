@@ -442,40 +442,40 @@ static int tear_down(void **state)
 static void lease__survives_crashes_and_pauses(void **state)
 {
     (void)state;
-    hammer("lease", DBLOCK_LEASE, N_WORKERS, N_NAMES, 1, 10000000);
+    hammer("lease", DBLOCK_LEASE, N_WORKERS, N_NAMES, 1, 5000000);
 }
 
 static void insert__survives_crashes_and_pauses(void **state)
 {
     (void)state;
-    hammer("insert", DBLOCK_INSERT, N_WORKERS, N_NAMES, 1, 10000000);
+    hammer("insert", DBLOCK_INSERT, N_WORKERS, N_NAMES, 1, 5000000);
 }
 
 static void row__survives_crashes_and_pauses(void **state)
 {
     (void)state;
-    hammer("row", DBLOCK_ROW, N_WORKERS, N_NAMES, 1, 5000000);
+    hammer("row", DBLOCK_ROW, N_WORKERS, N_NAMES, 1, 3000000);
 }
 
 static void advisory__survives_crashes_and_pauses(void **state)
 {
     (void)state;
-    hammer("advisory", DBLOCK_ADVISORY, N_WORKERS, N_NAMES, 1, 5000000);
+    hammer("advisory", DBLOCK_ADVISORY, N_WORKERS, N_NAMES, 1, 3000000);
 }
 
 /* PITFALL(G1), PITFALL(C10): 32 processes at full speed, no BUSY of SQLite reaches anybody. */
 static void a_crowd__in_the_log(void **state)
 {
     (void)state;
-    hammer("crowd, lease", DBLOCK_LEASE, N_CROWD, 1, 0, 3000000);
-    hammer("crowd, insert", DBLOCK_INSERT, N_CROWD, 1, 0, 3000000);
+    hammer("crowd, lease", DBLOCK_LEASE, N_CROWD, 1, 0, 2000000);
+    hammer("crowd, insert", DBLOCK_INSERT, N_CROWD, 1, 0, 2000000);
 }
 
 static void a_crowd__with_a_rollback_journal(void **state)
 {
     (void)state;
-    hammer("crowd, journal, lease", DBLOCK_LEASE, N_CROWD, 1, 0, 3000000);
-    hammer("crowd, journal, insert", DBLOCK_INSERT, N_CROWD, 1, 0, 3000000);
+    hammer("crowd, journal, lease", DBLOCK_LEASE, N_CROWD, 1, 0, 2000000);
+    hammer("crowd, journal, insert", DBLOCK_INSERT, N_CROWD, 1, 0, 2000000);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
