@@ -19,6 +19,7 @@
 /* The server ends its waits itself; this is for when it does not. */
 #define LATE_US 500000u
 #define NAP_FIRST_US 20000u
+#define FIRST_REST_US 200000u
 #define NAP_LAST_US 500000u
 
 #define SQL_MAX 2000
@@ -219,6 +220,50 @@ static unsigned int await_bell(struct dblock_connection *connection,
     return wait_on_server(connection, call, sql, time_us, ret_answer);
 }
 
+/* Is the grant that is waited for not the name's any more? 0 or a native code. */
+static unsigned int look(struct dblock_connection *connection, const char *owner, int *ret_is_gone)
+{
+    const struct mysql_place *place = &connection->place;
+    const struct dblock_subject subject = { place->name, place->name_size, 0, 0 };
+    struct dblock_call limit = { dblock_clock_us() + connection->target->io_timeout_us, -1 };
+    const struct mysql_bytes *found;
+    char text[40] = "";
+    unsigned int code = mysql_hold_read(
+        place->letter[0] == 'i' ? &mysql_hold_insert : &mysql_hold_lease, connection, &limit,
+        &subject);
+
+    if (code != 0)
+        return code;
+    found = mysql_out_bytes(connection, MYSQL_B_OWNER);
+    if (!found->is_null && found->size == DBLOCK_ID_SIZE)
+        dblock_id_text((const unsigned char *)found->data, text);
+    *ret_is_gone = strcmp(text, owner) != 0;
+    return 0;
+}
+
+/* Whoever gives it back over another connection than the one with the bell interrupts the wait
+ * (mysql_line_wake_connection); and interrupts nothing, if the wait has not begun on the server
+ * yet. So a moment after its beginning it is looked once whether that has happened. */
+static unsigned int await_bell_and_look(struct dblock_connection *connection,
+    const struct dblock_call *call, const char *owner, uint64_t time_us, int *ret_answer)
+{
+    uint64_t first_us = time_us < FIRST_REST_US ? time_us : FIRST_REST_US;
+    uint64_t first_end_us = dblock_clock_us() + first_us;
+    int is_gone = 0;
+    unsigned int code = await_bell(connection, call, owner, first_us, ret_answer);
+
+    /* one that was interrupted is over, too, but before its time */
+    if (code != 0 || *ret_answer != ANSWER_OVER || first_us == time_us ||
+        dblock_clock_us() < first_end_us)
+        return code;
+    code = look(connection, owner, &is_gone);
+    if (code != 0 || is_gone) {
+        *ret_answer = ANSWER_RUNG;
+        return code;
+    }
+    return await_bell(connection, call, owner, time_us - first_us, ret_answer);
+}
+
 /* His bell is not locked, and yet that grant is there: its drop may not be committed yet. */
 static unsigned int await_row(struct dblock_connection *connection, const struct dblock_call *call)
 {
@@ -270,7 +315,7 @@ dblock_status mysql_line_rest(struct dblock_connection *connection, const struct
         time_us = 1000;
     if (strlen(owner) == 2 * DBLOCK_ID_SIZE && strcmp(owner, place->met) != 0) {
         place->n_met = 0;
-        code = await_bell(connection, call, owner, time_us, &said);
+        code = await_bell_and_look(connection, call, owner, time_us, &said);
         if (said == ANSWER_RUNG)
             dblock_text_copy(place->met, sizeof place->met, owner);
     } else if (++place->n_met == 1) {
