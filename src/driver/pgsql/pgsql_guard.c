@@ -91,34 +91,33 @@ static dblock_status leave(
     return status;
 }
 
-dblock_status dblock_pgsql_guard(
-    dblock_lock *lock, struct pg_conn *connection, struct dblock_error *reterr)
+static dblock_status bind_to(dblock_lock *lock, PGconn *pg, int gives_back, struct dblock_error *reterr)
 {
     struct dblock_guarded guarded;
     dblock_status status = dblock_guard_begin(lock, dblock_pgsql_driver(), &guarded, reterr);
 
     if (status != DBLOCK_OK)
         return status;
-    status = pgsql_application_check(connection, "guard", guarded.subject.name, reterr);
+    status = pgsql_application_check(
+        pg, gives_back ? "release" : "guard", guarded.subject.name, reterr);
     if (status == DBLOCK_OK)
-        status = pin(&guarded, connection, reterr);
+        status = pin(&guarded, pg, reterr);
+    if (status == DBLOCK_OK && gives_back) {
+        status = leave(&guarded, pg, reterr);
+        if (status == DBLOCK_OK)
+            dblock_guard_gives_back(lock);
+    }
     return dblock_guard_end(lock, status);
+}
+
+dblock_status dblock_pgsql_guard(
+    dblock_lock *lock, struct pg_conn *connection, struct dblock_error *reterr)
+{
+    return bind_to(lock, connection, 0, reterr);
 }
 
 dblock_status dblock_pgsql_release_in(
     dblock_lock *lock, struct pg_conn *connection, struct dblock_error *reterr)
 {
-    struct dblock_guarded guarded;
-    dblock_status status = dblock_guard_begin(lock, dblock_pgsql_driver(), &guarded, reterr);
-
-    if (status != DBLOCK_OK)
-        return status;
-    status = pgsql_application_check(connection, "release", guarded.subject.name, reterr);
-    if (status == DBLOCK_OK)
-        status = pin(&guarded, connection, reterr);
-    if (status == DBLOCK_OK)
-        status = leave(&guarded, connection, reterr);
-    if (status == DBLOCK_OK)
-        dblock_guard_gives_back(lock);
-    return dblock_guard_end(lock, status);
+    return bind_to(lock, connection, 1, reterr);
 }
