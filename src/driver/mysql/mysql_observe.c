@@ -224,27 +224,6 @@ static dblock_status list_some_rows(struct dblock_connection *connection,
     return status;
 }
 
-static dblock_status list_rows(struct dblock_connection *connection,
-    const struct dblock_call *call, const struct dblock_page *page, dblock_grant_fn fn,
-    void *context, struct dblock_error *reterr)
-{
-    struct dblock_page batch = *page;
-    char after[DBLOCK_NAME_MAX + 1];
-    size_t n_left = page->limit;
-    dblock_status status;
-    int is_more;
-
-    do {
-        struct names names = { 0, NULL };
-
-        status = list_some_rows(
-            connection, call, &batch, fn, context, &n_left, &names, reterr);
-        is_more = status == DBLOCK_OK && n_left > 0 && turn_page(&batch, after, &names);
-        free(names.grants);
-    } while (is_more);
-    return status;
-}
-
 static dblock_status list_some_advisory(struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_page *page, dblock_grant_fn fn,
     void *context, size_t *n_left, struct names *names, struct dblock_error *reterr)
@@ -289,7 +268,12 @@ static dblock_status list_some_advisory(struct dblock_connection *connection,
     return status;
 }
 
-static dblock_status list_advisory(struct dblock_connection *connection,
+typedef dblock_status (*list_some_fn)(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_page *page, dblock_grant_fn fn,
+    void *context, size_t *n_left, struct names *names, struct dblock_error *reterr);
+
+/* A page of row or advisory, by as many batches of names as it takes. */
+static dblock_status list_by_names(list_some_fn list_some, struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_page *page, dblock_grant_fn fn,
     void *context, struct dblock_error *reterr)
 {
@@ -302,8 +286,7 @@ static dblock_status list_advisory(struct dblock_connection *connection,
     do {
         struct names names = { 0, NULL };
 
-        status = list_some_advisory(
-            connection, call, &batch, fn, context, &n_left, &names, reterr);
+        status = list_some(connection, call, &batch, fn, context, &n_left, &names, reterr);
         is_more = status == DBLOCK_OK && n_left > 0 && turn_page(&batch, after, &names);
         free(names.grants);
     } while (is_more);
@@ -323,9 +306,10 @@ dblock_status mysql_observe_list(struct dblock_connection *connection,
         return list_holds(
             &mysql_hold_insert, connection, call, page, fn, context, answer, reterr);
     case DBLOCK_ROW:
-        return list_rows(connection, call, page, fn, context, reterr);
+        return list_by_names(list_some_rows, connection, call, page, fn, context, reterr);
     default:
-        return list_advisory(connection, call, page, fn, context, reterr);
+        return list_by_names(
+            list_some_advisory, connection, call, page, fn, context, reterr);
     }
 }
 
