@@ -306,7 +306,8 @@ dblock_status mysql_observe_list(struct dblock_connection *connection,
         return list_holds(
             &mysql_hold_insert, connection, call, page, fn, context, answer, reterr);
     case DBLOCK_ROW:
-        return list_by_names(list_some_rows, connection, call, page, fn, context, reterr);
+        return list_by_names(
+            list_some_rows, connection, call, page, fn, context, reterr);
     default:
         return list_by_names(
             list_some_advisory, connection, call, page, fn, context, reterr);

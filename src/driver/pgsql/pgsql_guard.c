@@ -91,7 +91,8 @@ static dblock_status leave(
     return status;
 }
 
-static dblock_status bind_to(dblock_lock *lock, PGconn *pg, int gives_back, struct dblock_error *reterr)
+static dblock_status bind_to(
+    dblock_lock *lock, PGconn *pg, int gives_back, struct dblock_error *reterr)
 {
     struct dblock_guarded guarded;
     dblock_status status = dblock_guard_begin(lock, dblock_pgsql_driver(), &guarded, reterr);
