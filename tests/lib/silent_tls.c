@@ -21,21 +21,10 @@ struct silent_tls {
     pthread_t thread;
 };
 
-static struct sockaddr_in address_of(unsigned int port)
-{
-    struct sockaddr_in address;
-
-    memset(&address, 0, sizeof address);
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons((uint16_t)port);
-    return address;
-}
-
 /* The server's greeting, with the bit that says that it can do TLS. */
 static void greet_as_mysql(const struct silent_tls *silent, int client)
 {
-    struct sockaddr_in address = address_of(silent->server_port);
+    struct sockaddr_in address = tcp_proxy_address(silent->server_port);
     int server = socket(AF_INET, SOCK_STREAM, 0);
     unsigned char greeting[512];
     ssize_t size = 0;
@@ -78,7 +67,7 @@ static void *run(void *argument)
 struct silent_tls *silent_tls_start(enum tcp_proxy_wire wire, unsigned int server_port)
 {
     struct silent_tls *silent = calloc(1, sizeof *silent);
-    struct sockaddr_in address = address_of(0);
+    struct sockaddr_in address = tcp_proxy_address(0);
     socklen_t size = sizeof address;
 
     if (silent == NULL)

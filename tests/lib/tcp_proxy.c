@@ -170,7 +170,7 @@ static int make_socket(void)
     return fd;
 }
 
-static struct sockaddr_in address_of(unsigned int port)
+struct sockaddr_in tcp_proxy_address(unsigned int port)
 {
     struct sockaddr_in address;
 
@@ -183,7 +183,7 @@ static struct sockaddr_in address_of(unsigned int port)
 
 static void accept_one(struct tcp_proxy *proxy)
 {
-    struct sockaddr_in address = address_of(proxy->server_port);
+    struct sockaddr_in address = tcp_proxy_address(proxy->server_port);
     int client = accept(proxy->listener, NULL, NULL);
     int server = make_socket();
     int on = 1;
@@ -281,12 +281,12 @@ struct tcp_proxy *tcp_proxy_start_from(
     enum tcp_proxy_wire wire, unsigned int server_port, const char *source)
 {
     struct tcp_proxy *proxy = calloc(1, sizeof *proxy);
-    struct sockaddr_in address = address_of(0);
+    struct sockaddr_in address = tcp_proxy_address(0);
     socklen_t size = sizeof address;
 
     if (proxy == NULL)
         return NULL;
-    proxy->source = address_of(0);
+    proxy->source = tcp_proxy_address(0);
     proxy->source.sin_addr.s_addr = inet_addr(source);
     proxy->wire = wire;
     proxy->server_port = server_port;

@@ -8,6 +8,7 @@
 #ifndef DBLOCK_TEST_TCP_PROXY_H
 #define DBLOCK_TEST_TCP_PROXY_H
 
+#include <netinet/in.h>
 #include <stdint.h>
 
 enum tcp_proxy_wire {
@@ -61,5 +62,8 @@ void tcp_proxy_half_close(struct tcp_proxy *proxy, unsigned int directions);
 void tcp_proxy_delay(struct tcp_proxy *proxy, uint64_t delay_ms);
 /* Ends all connections. */
 void tcp_proxy_cut_all(struct tcp_proxy *proxy);
+
+/* On this machine; port 0: one that is free. */
+struct sockaddr_in tcp_proxy_address(unsigned int port);
 
 #endif
