@@ -35,7 +35,7 @@ enum { /* kinds of grants, for the mask of a case */
     ALL = RECORDED | LIVE,
     ONCE = 0, /* not about a kind: runs once, with lease */
 
-    ALONE = 1 << 6 /* with a kind: it changes the server for everybody */
+    ALONE = 1 << 6 /* with a kind: it changes what may be one setting for a whole server */
 };
 
 struct contract_kind {
@@ -96,8 +96,10 @@ extern const struct contract_case exclusion_cases[], waiting_cases[], queue_case
     callback_cases[], error_cases[], option_cases[], handle_cases[], schema_cases[], guard_cases[],
     sweep_cases[], answer_cases[];
 
-/* What main() of each program returns. */
+/* What main() of each program returns. The second is for the cases that change the server under
+ * everybody's feet (has_one_setting_for_all), which the first leaves out. */
 int contract_run(const struct contract_database *database);
+int contract_run_alone(const struct contract_database *database);
 
 /* ------------------------------------------------------- what the cases use */
 

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PARTS_MAX = 16 };
+enum { PARTS_MAX = 16, ALONE_PART = -1 };
 
 static const struct contract_kind kinds[] = {
     { "lease", LEASE, DBLOCK_LEASE, DBLOCK_HEARTBEAT_ON },
@@ -132,17 +132,17 @@ static const char *install(const struct contract_database *database)
     return status == DBLOCK_OK ? NULL : error.message;
 }
 
-static int is_of_part(const struct run *run, size_t i, size_t part, size_t n_parts)
+/* Part 0 to `n_parts` - 1 of what may run beside others, or ALONE_PART. */
+static int is_of_part(const struct run *run, size_t i, int part, size_t n_parts)
 {
-    if (n_parts == 1)
-        return 1;
-    if ((run->test->kinds & ALONE) != 0)
-        return part == n_parts;
-    return i % n_parts == part;
+    const int is_alone = run->database->has_one_setting_for_all && (run->test->kinds & ALONE) != 0;
+
+    if (part == ALONE_PART || is_alone)
+        return part == ALONE_PART && is_alone;
+    return i % n_parts == (size_t)part;
 }
 
-/* Part 0 to `n_parts` - 1, or the last one, `n_parts`: of what must run alone. */
-static int run_part(const struct contract_database *database, size_t part, size_t n_parts)
+static int run_part(const struct contract_database *database, int part, size_t n_parts)
 {
     static struct run runs[1024];
     static struct CMUnitTest tests[1024];
@@ -192,7 +192,7 @@ struct part {
 };
 
 static void start_part(
-    struct part *part, const struct contract_database *database, size_t number, size_t n_parts)
+    struct part *part, const struct contract_database *database, int number, size_t n_parts)
 {
     part->output = tmpfile();
     part->pid = part->output == NULL ? -1 : fork();
@@ -218,20 +218,17 @@ static int end_part(struct part *part)
 static int run_parts(const struct contract_database *database, size_t n_parts)
 {
     struct part parts[PARTS_MAX];
-    struct part last;
     int worst = 0;
     int status;
     size_t i;
 
     for (i = 0; i < n_parts; ++i)
-        start_part(&parts[i], database, i, n_parts);
+        start_part(&parts[i], database, (int)i, n_parts);
     for (i = 0; i < n_parts; ++i) {
         status = end_part(&parts[i]);
         worst = worst > status ? worst : status;
     }
-    start_part(&last, database, n_parts, n_parts);
-    status = end_part(&last);
-    return worst > status ? worst : status;
+    return worst;
 }
 
 /* CONTRACT_PARTS: in so many processes side by side. The cases mostly wait. */
@@ -243,4 +240,9 @@ int contract_run(const struct contract_database *database)
     if (n_parts <= 1)
         return run_part(database, 0, 1);
     return run_parts(database, n_parts < PARTS_MAX ? n_parts : PARTS_MAX);
+}
+
+int contract_run_alone(const struct contract_database *database)
+{
+    return run_part(database, ALONE_PART, 1);
 }

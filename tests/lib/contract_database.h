@@ -49,6 +49,8 @@ struct contract_database {
     int needs_tables_for_advisory;
     int refuses_after_fork; /* a child may not open the tables that its parent had open */
 
+    int has_one_setting_for_all; /* set_read_only() is felt by other tests on the same server */
+
     void (*drop_tables)(void);
     void (*set_read_only)(int is_read_only);
     void (*set_down)(int is_down);

@@ -231,6 +231,7 @@ const struct contract_database contract_mysql = {
     .breaks_advisory = 1,
     .needs_tables_for_row = 1,
     .needs_tables_for_advisory = 0,
+    .has_one_setting_for_all = 1,
     .drop_tables = drop_tables,
     .set_read_only = set_read_only,
     .cut = cut,
