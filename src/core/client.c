@@ -17,6 +17,7 @@
 #include "core/link.h"
 #include "core/lock.h"
 #include "core/session.h"
+#include "core/watch.h"
 
 static _Thread_local unsigned n_callbacks; /* that run on this thread, one inside the other */
 
@@ -285,6 +286,7 @@ void dblock_close(dblock_client *client)
     (void)pthread_cond_broadcast(&client->changed);
     dblk_unlock_client(client);
     dblk_keeper_stop(client);
+    dblk_watch_end_all(client);
     dblk_close_give_back(client, deadline_us);
     dblk_client_unref(client);
 }

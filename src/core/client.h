@@ -22,6 +22,7 @@ struct dblk_channel;
 struct dblk_link;
 struct dblk_queue;
 struct dblk_session;
+struct dblk_watch;
 
 struct dblock_client {
     /* constant after dblock_open() */
@@ -63,6 +64,7 @@ struct dblock_client {
         int fd; /* -1 until asked for */
     } events;
     struct dblk_event_node *notices_first, *notices_last; /* for on_event, on the keeper's thread */
+    struct dblk_watch *watches;      /* connections of the application */
     dblock_lock *pinned; /* in use without the mutex (its on_event runs): not to be freed */
     struct dblock_stats stats;
     unsigned char random_pool[256]; /* owner ids are drawn in batches: a system call less each */

@@ -10,6 +10,7 @@
 #include "core/keeper.h"
 #include "core/queue.h"
 #include "core/session.h"
+#include "core/watch.h"
 
 dblock_lock *dblk_lock_new(dblock_client *client, const char *name, const struct dblk_wish *wish)
 {
@@ -55,6 +56,8 @@ void dblk_lock_destroy(dblock_lock *lock)
         dblk_session_unref(client, lock->session);
         dblk_unlock_client(client);
     }
+    if (atomic_load(&lock->n_watches) != 0)
+        dblk_watch_forget(lock);
     if (lock->fd >= 0)
         (void)close(lock->fd);
     dblk_release(lock->lost.error);
@@ -118,6 +121,7 @@ void dblk_lock_lose(dblock_lock *lock, int cause, const struct dblock_error *err
     atomic_store(&lock->cause, cause);
     ++lock->client->stats.lost;
     dblk_event_tell(lock, &lock->lost, DBLOCK_EVENT_LOST, cause, error);
+    dblk_watch_fire(lock);
 }
 
 dblock_status dblk_lock_gone(const dblock_lock *lock)
@@ -269,6 +273,7 @@ void dblock_lock_free(dblock_lock *lock)
         dblk_lock_destroy(lock);
         return;
     }
+    dblk_watch_end(lock);
     dblk_lock_client(client);
     dblk_event_forget(lock);
     /* its callback runs just now, on another thread: only afterwards is it gone */

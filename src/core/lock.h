@@ -36,6 +36,7 @@ struct dblock_lock {
     /* read by anybody at any time */
     atomic_int state; /* written under the client's mutex */
     atomic_int cause;
+    atomic_uint n_watches; /* written under the client's mutex */
     _Atomic uint64_t ttl_us;
     _Atomic uint64_t own_deadline_us;             /* of a timed grant */
     _Atomic(const _Atomic uint64_t *) deadline_us; /* own, the session's, or the channel's */

@@ -11,6 +11,7 @@
 #include "core/queue.h"
 #include "core/session.h"
 #include "core/trace.h"
+#include "core/watch.h"
 
 /* A lease or insert row. A lost answer is asked for again: a drop compares the owner, so "not in
  * force" after an uncertain one is most likely its own work. */
@@ -153,6 +154,7 @@ dblock_status dblock_release(dblock_lock *lock, struct dblock_error *reterr)
     if (status != DBLOCK_OK)
         goto done;
     client = lock->client;
+    dblk_watch_end(lock);
     begun_us = dblk_now_us();
     status = begin_release(lock, begun_us, &is_handed);
     if (status == DBLOCK_OK && !is_handed) {

@@ -398,6 +398,27 @@ DBLOCK_API dblock_status dblock_guard_end(dblock_lock *lock, dblock_status statu
 /* Between the two: that transaction gives it back, if it is committed. Then its end is no loss. */
 DBLOCK_API void dblock_guard_gives_back(dblock_lock *lock);
 
+/* How a driver cancels what runs on a connection of the application. */
+struct dblock_watch {
+    /* On a thread of the library, while the application may use the connection: asks for the end
+     * of what runs there now, if anything does. Has returned by the deadline, and soon after
+     * cancel_fd is readable. What came of it is not asked: it is called again. */
+    void (*cancel)(void *context, const struct dblock_call *call);
+    void (*free)(void *context); /* once, also in a child after fork: sends nothing */
+    void *context;
+};
+
+/* The first lines of a function of a driver that watches a lock. OK: `*ret_target` lives as long as
+ * the lock; LOST, NOT_HELD: it is over. E_ARGUMENT: not a lock of `driver`. */
+DBLOCK_API dblock_status dblock_watch_check(dblock_lock *lock, const struct dblock_driver *driver,
+    struct dblock_target **ret_target, struct dblock_error *reterr);
+/* From the loss of the lock until dblock_watch_end(), its release, its freeing or the client's close:
+ * cancels. Takes `way->context`, whatever the result. */
+DBLOCK_API dblock_status dblock_watch_begin(
+    dblock_lock *lock, const struct dblock_watch *way, struct dblock_error *reterr);
+/* All watches of the lock; takes NULL. Once it has returned nothing is cancelled. */
+DBLOCK_API void dblock_watch_end(dblock_lock *lock);
+
 /* For fixed text members: copies, cut at a UTF-8 character. */
 DBLOCK_API void dblock_text_copy(char *target, size_t target_size, const char *source);
 
