@@ -78,6 +78,53 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_mysql_guard_(
 DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_mysql_release_in_(
     dblock_lock *lock, void *mysql, const char *client_text, struct dblock_error *reterr);
 
+/**
+ * dblock_mysql_watch - cancel what runs on a connection once the lock is lost
+ *
+ * So that a long statement stops instead of writing on. From the loss until _unwatch, the
+ * release or the freeing of the lock, whatever runs on that connection is ended by KILL QUERY
+ * (error 1317), again and again with pauses of up to a second: a statement that was begun
+ * before the loss was noticed ends too. Nothing is cancelled as long as the lock is held,
+ * nor when it is released. It comes as soon as the loss is known here, at the latest when
+ * dblock_lock_remaining_ms() is 0: between two statements ask dblock_lock_is_held(), and for
+ * what must not be written late at all take the guard.
+ *
+ * The KILL goes over a connection of its own, made when it is needed, by a thread that the
+ * watch has to itself: a server that does not answer keeps neither heartbeats nor other locks
+ * waiting. It is sent only while a statement is seen to run; if that ends in the same moment,
+ * the server may keep the KILL for the next one. So send "DO 0" first, and heed not what it
+ * says, on a connection that shall be used after a loss.
+ *
+ * Parameters
+ *   lock         of any strategy; held. May watch several connections
+ *   mysql        yours (MYSQL *), connected to the server of the lock, nothing unread, used by
+ *                no other thread during this call. It may be used by any thread afterwards, and
+ *                closed after _unwatch. Same user as in the client's URL, or that one has the
+ *                right to end it. One round trip on it, and a few on one of the client's
+ *   client_text  as of the guard
+ *
+ * Returns
+ *   DBLOCK_OK             watched
+ *   DBLOCK_LOST, DBLOCK_NOT_HELD   the grant is over; nothing is watched
+ *   DBLOCK_E_ARGUMENT     another server than the lock's, an answer unread, or NULL
+ *   DBLOCK_E_UNSUPPORTED  it leads to a proxy that lends out connections of its own
+ *   DBLOCK_E_PERMISSION   a user whom the client's may not end
+ *   DBLOCK_E_DRIVER       another client library than the driver's
+ *   DBLOCK_E_SYSTEM, DBLOCK_E_MEMORY   no thread, no descriptor, no memory
+ *   others                as dblock_confirm()
+ */
+DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_mysql_watch_(
+    dblock_lock *lock, void *mysql, const char *client_text, struct dblock_error *reterr);
+
+/**
+ * dblock_mysql_unwatch - undo all dblock_mysql_watch() of a lock
+ *
+ * When it returns, no KILL is under way or will come; one that is under way is waited for,
+ * for io_timeout_ms at most. dblock_release(), dblock_lock_free() and dblock_close() do the
+ * same. Any thread, also in on_event. Takes NULL, and a lock that watches nothing.
+ */
+DBLOCK_API void dblock_mysql_unwatch(dblock_lock *lock);
+
 #if defined(_mysql_h) || defined(_mysql_h_) /* Oracle's and MariaDB's <mysql.h> */
 static inline dblock_status dblock_mysql_guard(
     dblock_lock *lock, MYSQL *mysql, struct dblock_error *reterr)
@@ -88,6 +135,11 @@ static inline dblock_status dblock_mysql_release_in(
     dblock_lock *lock, MYSQL *mysql, struct dblock_error *reterr)
 {
     return dblock_mysql_release_in_(lock, mysql, mysql_get_client_info(), reterr);
+}
+static inline dblock_status dblock_mysql_watch(
+    dblock_lock *lock, MYSQL *mysql, struct dblock_error *reterr)
+{
+    return dblock_mysql_watch_(lock, mysql, mysql_get_client_info(), reterr);
 }
 #endif
 

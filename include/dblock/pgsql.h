@@ -68,6 +68,46 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_pgsql_guard(
 DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_pgsql_release_in(
     dblock_lock *lock, struct pg_conn *connection, struct dblock_error *reterr);
 
+/**
+ * dblock_pgsql_watch - cancel what runs on a connection once the lock is lost
+ *
+ * So that a long statement stops instead of writing on. From the loss until _unwatch, the
+ * release or the freeing of the lock, whatever runs on that connection is asked to
+ * end (SQLSTATE 57014), again and again with pauses of up to a second: a statement that was
+ * begun before the loss was noticed ends too. Nothing is cancelled as long as the lock is
+ * held, nor when it is released. It comes as soon as the loss is known here, at the latest when
+ * dblock_lock_remaining_ms() is 0: between two statements ask dblock_lock_is_held(), and for
+ * what must not be written late at all take the guard.
+ *
+ * The request goes over a connection of its own, made when it is needed, by a thread that
+ * the watch has to itself: a server that does not answer keeps neither heartbeats nor
+ * other locks waiting.
+ *
+ * Parameters
+ *   lock        of any strategy; held. May watch several connections
+ *   connection  yours, connected, used by no other thread during this call. It may be used
+ *               by any thread afterwards, and closed or reset after _unwatch
+ *
+ * Returns
+ *   DBLOCK_OK             watched
+ *   DBLOCK_LOST, DBLOCK_NOT_HELD   the grant is over; nothing is watched
+ *   DBLOCK_E_ARGUMENT     a lock of another kind of database, or NULL
+ *   DBLOCK_E_CONNECTION   the connection is broken
+ *   DBLOCK_E_SYSTEM, DBLOCK_E_MEMORY   no thread, no descriptor, no memory
+ *   others                as dblock_confirm()
+ */
+DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_pgsql_watch(
+    dblock_lock *lock, struct pg_conn *connection, struct dblock_error *reterr);
+
+/**
+ * dblock_pgsql_unwatch - undo all dblock_pgsql_watch() of a lock
+ *
+ * When it returns, no cancel is under way or will come; one that is under way is waited
+ * for, a moment. dblock_release(), dblock_lock_free() and dblock_close() do the same. Any thread,
+ * also in on_event. Takes NULL, and a lock that watches nothing.
+ */
+DBLOCK_API void dblock_pgsql_unwatch(dblock_lock *lock);
+
 #ifdef __cplusplus
 }
 #endif

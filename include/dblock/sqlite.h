@@ -68,6 +68,45 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_sqlite_guard(dblock_lock *lock
 DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_sqlite_release_in(dblock_lock *lock,
     struct sqlite3 *database, const char *source_id, struct dblock_error *reterr);
 
+/**
+ * dblock_sqlite_watch - interrupt what runs on a connection once the lock is lost
+ *
+ * So that a long statement stops instead of writing on. From the loss until _unwatch, the
+ * release or the freeing of the lock, whatever runs on that connection is ended by
+ * sqlite3_interrupt() (SQLITE_INTERRUPT), again and again with pauses of up to a second: a
+ * statement that was begun before the loss was noticed ends too. Nothing is interrupted as
+ * long as the lock is held, nor when it is released. It comes as soon as the loss is known
+ * here, at the latest when dblock_lock_remaining_ms() is 0: between two statements ask
+ * dblock_lock_is_held(), and for what must not be written late at all take the guard.
+ *
+ * A statement that writes keeps heartbeats from the file: it must be shorter than half of
+ * the ttl, or the lock is in another file.
+ *
+ * Parameters
+ *   lock       of any strategy; held. May watch several connections
+ *   database   yours (sqlite3 *), to any file. _unwatch before you close it
+ *   source_id  as of the guard
+ *
+ * Returns
+ *   DBLOCK_OK            watched
+ *   DBLOCK_LOST, DBLOCK_NOT_HELD   the grant is over; nothing is watched
+ *   DBLOCK_E_ARGUMENT    a lock of another kind of database, or NULL
+ *   DBLOCK_E_DRIVER      another copy of SQLite than the driver's
+ *   DBLOCK_E_SYSTEM, DBLOCK_E_MEMORY   no thread, no descriptor, no memory
+ *   others               as dblock_confirm()
+ */
+DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_sqlite_watch(dblock_lock *lock,
+    struct sqlite3 *database, const char *source_id, struct dblock_error *reterr);
+
+/**
+ * dblock_sqlite_unwatch - undo all dblock_sqlite_watch() of a lock
+ *
+ * When it returns, nothing is interrupted or will be. dblock_release(), dblock_lock_free() and
+ * dblock_close() do the same. Any thread, also in on_event. Takes NULL, and a lock that
+ * watches nothing.
+ */
+DBLOCK_API void dblock_sqlite_unwatch(dblock_lock *lock);
+
 #ifdef __cplusplus
 }
 #endif

@@ -28,6 +28,9 @@ struct application {
     int64_t (*number)(void *connection, const char *sql);
     dblock_status (*guard)(dblock_lock *lock, void *connection, struct dblock_error *error);
     dblock_status (*release_in)(dblock_lock *lock, void *connection, struct dblock_error *error);
+    dblock_status (*watch)(dblock_lock *lock, void *connection, struct dblock_error *error);
+    void (*unwatch)(dblock_lock *lock);
+    const char *pause; /* a select that gives 0 after # milliseconds, unless it is cancelled */
 };
 
 /* Those that are built in, ended by NULL. */

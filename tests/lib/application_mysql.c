@@ -79,6 +79,11 @@ static dblock_status release_in(dblock_lock *lock, void *connection, struct dblo
     return dblock_mysql_release_in(lock, connection, error);
 }
 
+static dblock_status watch(dblock_lock *lock, void *connection, struct dblock_error *error)
+{
+    return dblock_mysql_watch(lock, connection, error);
+}
+
 const struct application application_mysql = { .database = &contract_mysql,
     .begin = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;BEGIN",
     .begin_snapshot = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ;BEGIN",
@@ -93,7 +98,10 @@ const struct application application_mysql = { .database = &contract_mysql,
     .run = run,
     .number = number,
     .guard = guard,
-    .release_in = release_in };
+    .release_in = release_in,
+    .watch = watch,
+    .unwatch = dblock_mysql_unwatch,
+    .pause = "SELECT SLEEP(# / 1000)" };
 
 /* As where several nodes are written to: what the guard does there works on one as well. */
 static dblock_status guard_in_cluster(
@@ -116,6 +124,9 @@ const struct application application_cluster = { .database = &contract_mysql,
     .run = run,
     .number = number,
     .guard = guard_in_cluster,
-    .release_in = release_in };
+    .release_in = release_in,
+    .watch = watch,
+    .unwatch = dblock_mysql_unwatch,
+    .pause = "SELECT SLEEP(# / 1000)" };
 
 #endif

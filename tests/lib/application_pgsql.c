@@ -61,6 +61,11 @@ static dblock_status release_in(dblock_lock *lock, void *connection, struct dblo
     return dblock_pgsql_release_in(lock, connection, error);
 }
 
+static dblock_status watch(dblock_lock *lock, void *connection, struct dblock_error *error)
+{
+    return dblock_pgsql_watch(lock, connection, error);
+}
+
 const struct application application_pgsql = { .database = &contract_pgsql,
     .begin = "BEGIN ISOLATION LEVEL READ COMMITTED",
     .begin_snapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ",
@@ -70,6 +75,9 @@ const struct application application_pgsql = { .database = &contract_pgsql,
     .run = run,
     .number = number,
     .guard = guard,
-    .release_in = release_in };
+    .release_in = release_in,
+    .watch = watch,
+    .unwatch = dblock_pgsql_unwatch,
+    .pause = "SELECT 0 FROM pg_sleep(# / 1000.0)" };
 
 #endif

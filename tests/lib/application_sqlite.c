@@ -11,11 +11,21 @@
 
 #include <dblock/sqlite.h>
 
+#include "test_wait.h"
+
 extern const struct application application_sqlite;
 
 static int run(void *connection, const char *sql)
 {
     return sqlite3_exec(connection, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : -1;
+}
+
+/* pause(milliseconds): 0 after that */
+static void let_pass(sqlite3_context *context, int n_values, sqlite3_value **values)
+{
+    (void)n_values;
+    test_pass_ms((uint64_t)sqlite3_value_int64(values[0]));
+    sqlite3_result_int(context, 0);
 }
 
 static void *open_connection(void)
@@ -24,7 +34,9 @@ static void *open_connection(void)
 
     if (sqlite3_open(contract_sqlite.url(CONTRACT_URL) + strlen("sqlite:"), &connection) !=
             SQLITE_OK ||
-        sqlite3_busy_timeout(connection, 10000) != SQLITE_OK) {
+        sqlite3_busy_timeout(connection, 10000) != SQLITE_OK ||
+        sqlite3_create_function(connection, "pause", 1, SQLITE_UTF8, NULL, let_pass, NULL,
+            NULL) != SQLITE_OK) {
         (void)fprintf(stderr, "application_sqlite: %s\n", sqlite3_errmsg(connection));
         abort();
     }
@@ -58,6 +70,11 @@ static dblock_status release_in(dblock_lock *lock, void *connection, struct dblo
     return dblock_sqlite_release_in(lock, connection, sqlite3_sourceid(), error);
 }
 
+static dblock_status watch(dblock_lock *lock, void *connection, struct dblock_error *error)
+{
+    return dblock_sqlite_watch(lock, connection, sqlite3_sourceid(), error);
+}
+
 const struct application application_sqlite = { .database = &contract_sqlite,
     .begin = "BEGIN IMMEDIATE",
     .begin_snapshot = "BEGIN",
@@ -72,6 +89,10 @@ const struct application application_sqlite = { .database = &contract_sqlite,
     .run = run,
     .number = number,
     .guard = guard,
-    .release_in = release_in };
+    .release_in = release_in,
+    .watch = watch,
+    .unwatch = dblock_sqlite_unwatch,
+    .pause = "WITH RECURSIVE c (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c"
+             " WHERE i < # / 10) SELECT SUM(pause(10)) FROM c" };
 
 #endif
