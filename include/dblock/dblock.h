@@ -371,8 +371,8 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_acquire(dblock_client *client,
  *
  * Returns
  *   DBLOCK_OK        free for others (or at the end of min_hold_ms)
- *   DBLOCK_PENDING   free as soon as the guarded transaction that pins it ends;
- *                    nothing is left to do
+ *   DBLOCK_PENDING   free as soon as the guarded transaction that pins it ends, or
+ *                    the one that it was joined to; nothing is left to do
  *   DBLOCK_LOST      it had ended before; what you did since may not have been protected
  *   DBLOCK_NOT_HELD  this is the second release
  *   below zero       not yours any more, free for others within the ttl; the keeper

@@ -106,7 +106,8 @@ static dblock_status confirm_connection(
 static dblock_status confirm(dblock_lock *lock, struct dblock_error *error)
 {
     struct dblk_channel *channel = NULL;
-    dblock_status status = check_state(lock);
+    dblock_status status = dblk_lock_is_joined(lock) ? dblk_lock_refuse_joined(lock, error)
+                                                     : check_state(lock);
 
     if (status != DBLOCK_OK)
         return status;
@@ -234,6 +235,8 @@ static dblock_status extend(dblock_lock *lock, uint64_t ttl_ms, struct dblock_er
         !lock->is_remote_heartbeat;
     dblock_status status;
 
+    if (dblk_lock_is_joined(lock))
+        return dblk_lock_refuse_joined(lock, error);
     if (!is_timed && ttl_ms == 0)
         return confirm(lock, error);
     if (!is_timed)
@@ -251,6 +254,8 @@ static dblock_status detach(dblock_lock *lock, uint64_t ttl_ms, struct dblock_er
 {
     dblock_status status;
 
+    if (dblk_lock_is_joined(lock))
+        return dblk_lock_refuse_joined(lock, error);
     if (lock->strategy->lives_in_connection)
         return dblock_error_set(error, DBLOCK_E_UNSUPPORTED, "use lease or insert",
             "a %s lock ends with its connection", dblock_strategy_name(lock->strategy->id));

@@ -181,6 +181,18 @@ uint64_t dblk_lock_deadline(const dblock_lock *lock)
     return atomic_load(atomic_load(&lock->deadline_us));
 }
 
+int dblk_lock_is_joined(const dblock_lock *lock)
+{
+    return atomic_load(&lock->state) == DBLK_LOCK_JOINED;
+}
+
+dblock_status dblk_lock_refuse_joined(const dblock_lock *lock, struct dblock_error *reterr)
+{
+    return dblock_error_set(reterr, DBLOCK_E_UNSUPPORTED, "ask on its own connection",
+        "lock \"%s\" is held by a transaction of the application, and ends with it",
+        lock->subject.name);
+}
+
 dblock_status dblk_lock_enter(dblock_lock *lock, struct dblock_error *reterr)
 {
     if (lock == NULL)
@@ -246,7 +258,8 @@ dblock_status dblock_lock_fd(dblock_lock *lock, int *ret_fd, struct dblock_error
     dblk_lock_client(lock->client);
     if (lock->fd < 0) {
         fault = dblk_signal_fd_new(&lock->fd);
-        if (fault == 0 && atomic_load(&lock->state) != DBLK_LOCK_HELD)
+        if (fault == 0 && atomic_load(&lock->state) != DBLK_LOCK_HELD &&
+            atomic_load(&lock->state) != DBLK_LOCK_JOINED)
             dblk_signal_fd_raise(lock->fd);
     }
     if (fault == 0)

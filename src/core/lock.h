@@ -15,7 +15,8 @@ enum dblk_lock_state {
     DBLK_LOCK_HELD,
     DBLK_LOCK_RELEASING, /* belief is over, the release is under way */
     DBLK_LOCK_RELEASED,
-    DBLK_LOCK_LOST
+    DBLK_LOCK_LOST,
+    DBLK_LOCK_JOINED /* to a transaction of the application; nothing is known of its end */
 };
 
 struct dblock_lock {
@@ -100,6 +101,10 @@ void dblk_lock_orphan(dblock_lock *lock, int64_t not_after_us);
 dblock_status dblk_lock_gone(const dblock_lock *lock);
 /* A release has ended: says so if nothing has to be waited for or taken back when it is freed. */
 void dblk_lock_settle(dblock_lock *lock);
+
+/* Joined, and not released yet; and what a call answers that only the transaction could. */
+int dblk_lock_is_joined(const dblock_lock *lock);
+dblock_status dblk_lock_refuse_joined(const dblock_lock *lock, struct dblock_error *reterr);
 
 uint64_t dblk_lock_deadline(const dblock_lock *lock);
 

@@ -100,6 +100,13 @@ static dblock_status begin_release(dblock_lock *lock, uint64_t now_us, int *ret_
         ++client->stats.releases;
         client->stats.hold_us += dblk_until(lock->granted_us, now_us);
         break;
+    case DBLK_LOCK_JOINED: /* its transaction frees it */
+        dblk_publish(&lock->state, DBLK_LOCK_RELEASED);
+        if (lock->fd >= 0)
+            dblk_signal_fd_raise(lock->fd);
+        ++client->stats.releases;
+        status = DBLOCK_PENDING;
+        break;
     case DBLK_LOCK_LOST:
         status = dblk_lock_gone(lock);
         atomic_store(&lock->state, DBLK_LOCK_RELEASED);

@@ -17,7 +17,7 @@
 #include "core/link.h"
 #include "core/lock.h"
 
-static dblock_status draw_on_control(dblock_client *client, const dblock_lock *lock,
+static dblock_status ask_control(dblock_client *client, const struct dblock_subject *subject,
     const struct dblock_call *call, struct dblock_answer *answer, struct dblock_error *error)
 {
     dblock_status status = DBLOCK_OK;
@@ -37,7 +37,7 @@ static dblock_status draw_on_control(dblock_client *client, const dblock_lock *l
                 &client->control, error);
         if (status == DBLOCK_OK)
             status = client->driver->row.draw(
-                client->control->connection, call, &lock->subject, answer, error);
+                client->control->connection, call, subject, answer, error);
         if (client->control != NULL &&
             !client->driver->connection.is_alive(client->control->connection)) {
             dblk_link_close(client, client->control, DBLOCK_CLOSE_ABORT);
@@ -53,24 +53,38 @@ static dblock_status draw_on_control(dblock_client *client, const dblock_lock *l
     return status;
 }
 
+dblock_status dblk_token_draw_on_control(dblock_client *client,
+    const struct dblock_subject *subject, uint64_t deadline_us, int64_t *ret_token,
+    struct dblock_error *error)
+{
+    struct dblock_call call = { deadline_us, client->stop_fd };
+    struct dblock_answer drawn;
+    dblock_status status;
+
+    memset(&drawn, 0, sizeof drawn);
+    status = ask_control(client, subject, &call, &drawn, error);
+    if (status == DBLOCK_OK && drawn.outcome != DBLOCK_ANSWER_YES) {
+        status = dblock_error_set(error, DBLOCK_E_DATABASE, "try again",
+            "cannot draw a token for lock \"%s\"", subject->name);
+        error->is_transient = 1;
+    }
+    *ret_token = drawn.token;
+    return status;
+}
+
 static dblock_status draw_row(dblock_client *client, dblock_lock *lock,
     struct dblk_channel *channel, uint64_t deadline_us, int64_t *ret_token,
     struct dblock_error *error)
 {
     struct dblock_call call = { deadline_us, client->stop_fd };
-    struct dblock_answer drawn, proof;
+    struct dblock_answer proof;
     struct dblock_connection *connection;
     uint64_t sent_us;
+    int64_t drawn;
     dblock_status status;
 
-    memset(&drawn, 0, sizeof drawn);
     memset(&proof, 0, sizeof proof);
-    status = draw_on_control(client, lock, &call, &drawn, error);
-    if (status == DBLOCK_OK && drawn.outcome != DBLOCK_ANSWER_YES) {
-        status = dblock_error_set(error, DBLOCK_E_DATABASE, "try again",
-            "cannot draw a token for lock \"%s\"", lock->subject.name);
-        error->is_transient = 1;
-    }
+    status = dblk_token_draw_on_control(client, &lock->subject, deadline_us, &drawn, error);
     if (status != DBLOCK_OK)
         return status;
     connection = dblk_channel_use(channel);
@@ -81,7 +95,7 @@ static dblock_status draw_row(dblock_client *client, dblock_lock *lock,
     dblk_lock_client(client);
     if (status == DBLOCK_OK && proof.outcome == DBLOCK_ANSWER_YES) {
         dblk_channel_proved(client, channel, sent_us);
-        *ret_token = drawn.token;
+        *ret_token = drawn;
     } else if (status == DBLOCK_OK || !dblk_channel_is_alive(client, channel)) {
         dblk_channel_lose(client, channel, status < 0 ? error : NULL);
         status = DBLOCK_LOST;
@@ -167,12 +181,13 @@ dblock_status dblk_token_get(dblock_lock *lock, uint64_t deadline_us, int64_t *r
     struct dblk_channel *channel = NULL;
     dblock_status status;
     int64_t token;
-    int is_held;
+    int is_held, is_joined;
 
     dblk_lock_client(client);
-    is_held = atomic_load(&lock->state) == DBLK_LOCK_HELD;
+    is_joined = dblk_lock_is_joined(lock);
+    is_held = is_joined || atomic_load(&lock->state) == DBLK_LOCK_HELD;
     token = is_held ? lock->token : 0;
-    if (token == 0 && is_held && lock->strategy->lives_in_connection) {
+    if (token == 0 && is_held && !is_joined && lock->strategy->lives_in_connection) {
         channel = lock->channel;
         ++channel->n_refs; /* a release on another thread must not take it away meanwhile */
         ++channel->n_locks;
@@ -182,6 +197,10 @@ dblock_status dblk_token_get(dblock_lock *lock, uint64_t deadline_us, int64_t *r
         *ret_token = token;
         return DBLOCK_OK;
     }
+    if (is_joined)
+        return dblock_error_set(error, DBLOCK_E_UNSUPPORTED, "acquire it with DBLOCK_FENCED",
+            "lock \"%s\" has no token: it was joined to a transaction without one",
+            lock->subject.name);
     if (!is_held)
         return dblk_lock_gone(lock);
     status = channel == NULL ? draw_recorded(lock, &token, error)

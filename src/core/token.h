@@ -9,4 +9,9 @@
 dblock_status dblk_token_get(dblock_lock *lock, uint64_t deadline_us, int64_t *ret_token,
     struct dblock_error *error);
 
+/* Of a row lock, before it is known whether that is still held: drawn and committed. */
+dblock_status dblk_token_draw_on_control(dblock_client *client,
+    const struct dblock_subject *subject, uint64_t deadline_us, int64_t *ret_token,
+    struct dblock_error *error);
+
 #endif

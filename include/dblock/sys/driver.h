@@ -419,6 +419,36 @@ DBLOCK_API dblock_status dblock_watch_begin(
 /* All watches of the lock; takes NULL. Once it has returned nothing is cancelled. */
 DBLOCK_API void dblock_watch_end(dblock_lock *lock);
 
+/* A row or advisory lock that shall belong to the transaction which is open on a connection of the
+ * application. */
+struct dblock_joining {
+    struct dblock_target *target;
+    void *connection; /* as dblock_join() was given it */
+    int32_t strategy;
+    struct dblock_subject subject;
+    int is_seeded; /* row: its row was committed by another connection during this call */
+    uint64_t io_timeout_us;
+};
+
+/* What a driver does on that connection. Its transaction is neither begun nor ended, and of the
+ * connection nothing is kept or changed. */
+struct dblock_join_steps {
+    /* Can it be used, and is it in a transaction? OK, ROLLED_BACK, E_ARGUMENT, E_CONNECTION. */
+    dblock_status (*check)(void *connection, const char *name, struct dblock_error *reterr);
+    /* OK with an outcome: YES (the transaction has it, or had it already), BUSY (not within
+     * wait_us; 0: waits for nothing), UNSEEDED. In all three the transaction can go on. CANCELLED
+     * (also if somebody cancelled the statement itself): not taken, and it can go on.
+     * STALE_SNAPSHOT, ROLLED_BACK, and below zero: it has to be rolled back, or is over. */
+    dblock_status (*take)(const struct dblock_joining *joining, uint64_t wait_us, int cancel_fd,
+        int *ret_outcome, struct dblock_error *reterr);
+    int has_gap_locks; /* row: asking for a row that is not there would keep others from making it */
+};
+
+/* The body of a driver's acquire_in. `ret_lock` may be NULL. */
+DBLOCK_API dblock_status dblock_join(dblock_client *client, const struct dblock_driver *driver,
+    const struct dblock_join_steps *steps, void *connection, const char *name,
+    const struct dblock_options *options, dblock_lock **ret_lock, struct dblock_error *reterr);
+
 /* For fixed text members: copies, cut at a UTF-8 character. */
 DBLOCK_API void dblock_text_copy(char *target, size_t target_size, const char *source);
 
