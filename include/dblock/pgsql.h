@@ -18,6 +18,50 @@ DBLOCK_API const dblock_driver *dblock_pgsql_driver(void);
 struct pg_conn; /* PGconn */
 
 /**
+ * dblock_pgsql_acquire_in - lock a name in the application's open transaction
+ *
+ * Its COMMIT or ROLLBACK frees it, and nothing else does (ROLLBACK TO a savepoint
+ * that is older, and the end of the connection, are of that kind): there is
+ * nothing to remember, and no other moment when others could come in between.
+ * Row and advisory locks of dblock_acquire() and those here exclude each other.
+ * One round trip if it is free. A transaction can lock several names, and one
+ * name as often as it likes.
+ *
+ * Parameters
+ *   client      of the same database; its own connections are used only to make the row
+ *               of a new name, for DBLOCK_FENCED, and to fill options->busy
+ *   connection  yours, as for dblock_pgsql_guard(). Another role needs SELECT and
+ *               UPDATE on dblock_row; an advisory lock needs no right
+ *   options     strategy: DBLOCK_ROW or DBLOCK_ADVISORY (E_UNSUPPORTED: lease, insert,
+ *               DBLOCK_FAIR). wait_ms is heeded whatever lock_timeout says;
+ *               statement_timeout ends no wait
+ *   ret_lock    NULL if it is not wanted, which is usual. Else yours to free, at any
+ *               time; that frees nothing else. It has the name, the owner and with
+ *               DBLOCK_FENCED (row) the token. What becomes of the transaction is not
+ *               seen from there: dblock_lock_is_held() and _remaining_ms() are 0, no
+ *               event ever comes, dblock_release() answers DBLOCK_PENDING and sends
+ *               nothing, confirm, extend, detach, export and guard are E_UNSUPPORTED.
+ *               To ask whether the transaction has it: acquire it again, wait_ms 0
+ *
+ * Returns
+ *   DBLOCK_OK              this transaction has it
+ *   DBLOCK_BUSY            not within wait_ms; the transaction goes on as before
+ *   DBLOCK_CANCELLED       the same, by the canceller or a PQcancel() of yours
+ *   DBLOCK_STALE_SNAPSHOT  REPEATABLE READ, SERIALIZABLE: what this transaction reads is
+ *                          older than the end of the last holder (it had to wait, or the
+ *                          name is new): roll back, begin again. Lock before reading
+ *   DBLOCK_ROLLED_BACK     a deadlock, or it had failed before: roll back, begin again
+ *   DBLOCK_E_ARGUMENT      no transaction, or the connection is not free: as it was
+ *   DBLOCK_E_UNSUPPORTED   as it was
+ *   DBLOCK_E_CONNECTION    the connection is broken, or did not answer within
+ *                          io_timeout_ms: close it
+ *   others                 roll back
+ */
+DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_pgsql_acquire_in(dblock_client *client,
+    struct pg_conn *connection, const char *name, const struct dblock_options *options,
+    dblock_lock **ret_lock, struct dblock_error *reterr);
+
+/**
  * dblock_pgsql_guard - bind the application's transaction to a lock
  *
  * Until that transaction ends nobody else can be granted the name, so what it

@@ -11,6 +11,17 @@
 
 #define LOOK_AGAIN_US 5000u
 
+static struct pgsql_application application_of(
+    const struct dblock_guarded *guarded, PGconn *pg, const char *action)
+{
+    struct pgsql_application application = { guarded->target, pg, action, guarded->subject.name,
+        "GRANT SELECT, UPDATE ON dblock_lease, dblock_insert TO this role; GRANT SELECT ON"
+        " dblock_session TO this role",
+        guarded->io_timeout_us };
+
+    return application;
+}
+
 /* What the answer of lease_guard means; -1: somebody else stands on the row at this moment. */
 static dblock_status judge(const PGresult *result, int64_t token)
 {
@@ -34,22 +45,21 @@ static dblock_status pin(
     const char *text = guarded->target->texts[guarded->strategy == DBLOCK_LEASE
             ? STATEMENT_LEASE_GUARD
             : STATEMENT_INSERT_GUARD];
+    const struct pgsql_application application = application_of(guarded, pg, "guard");
     uint64_t until_us = dblock_clock_us() + guarded->io_timeout_us;
     struct dblock_call pause = { 0, -1 };
     struct pgsql_parameters parameters;
     PGresult *result;
     dblock_status status;
-    int is_stale;
 
     parameters.n = 0;
     pgsql_put_name(&parameters, &guarded->subject);
     pgsql_put_id(&parameters, guarded->owner);
     pgsql_put_int64(&parameters, guarded->token);
     for (;;) {
-        status = pgsql_application_ask(pg, text, &parameters, guarded->io_timeout_us, "guard",
-            guarded->subject.name, &result, &is_stale, reterr);
+        status = pgsql_application_ask(&application, text, &parameters, &result, reterr);
         if (status != DBLOCK_OK)
-            return is_stale ? DBLOCK_STALE_SNAPSHOT : status;
+            return status;
         status = judge(result, guarded->token);
         PQclear(result);
         if (status >= 0)
@@ -72,19 +82,18 @@ static dblock_status leave(
     const char *text = guarded->target->texts[guarded->strategy == DBLOCK_LEASE
             ? STATEMENT_LEASE_LEAVE
             : STATEMENT_INSERT_LEAVE];
+    const struct pgsql_application application = application_of(guarded, pg, "release");
     struct pgsql_parameters parameters;
     PGresult *result;
     dblock_status status;
-    int is_stale;
 
     parameters.n = 0;
     pgsql_put_name(&parameters, &guarded->subject);
     pgsql_put_id(&parameters, guarded->owner);
     pgsql_put_line(&parameters, guarded->target, guarded->strategy, &guarded->subject);
-    status = pgsql_application_ask(pg, text, &parameters, guarded->io_timeout_us, "release",
-        guarded->subject.name, &result, &is_stale, reterr);
+    status = pgsql_application_ask(&application, text, &parameters, &result, reterr);
     if (status != DBLOCK_OK)
-        return is_stale ? DBLOCK_STALE_SNAPSHOT : status;
+        return status;
     if (PQntuples(result) != 1) /* twice in one transaction */
         status = DBLOCK_NOT_HELD;
     PQclear(result);

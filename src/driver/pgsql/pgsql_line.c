@@ -52,7 +52,7 @@ static uint64_t hash(uint64_t value, const char *bytes, size_t size)
     return value;
 }
 
-static uint64_t find_key(const struct dblock_target *target, int32_t strategy,
+uint64_t pgsql_line_key(const struct dblock_target *target, int32_t strategy,
     const struct dblock_subject *subject)
 {
     uint64_t key = UINT64_C(0xcbf29ce484222325) + (uint64_t)strategy;
@@ -73,7 +73,7 @@ static void put_key(struct pgsql_parameters *parameters, uint64_t high, uint64_t
 void pgsql_put_line(struct pgsql_parameters *parameters, const struct dblock_target *target,
     int32_t strategy, const struct dblock_subject *subject)
 {
-    uint64_t key = find_key(target, strategy, subject);
+    uint64_t key = pgsql_line_key(target, strategy, subject);
 
     put_key(parameters, key >> 32, key);
 }
@@ -82,7 +82,7 @@ void pgsql_put_line(struct pgsql_parameters *parameters, const struct dblock_tar
 static void put_ticket(struct pgsql_parameters *parameters, const struct dblock_target *target,
     const struct wish *wish, int32_t ticket)
 {
-    uint64_t key = find_key(target, wish->strategy, wish->subject);
+    uint64_t key = pgsql_line_key(target, wish->strategy, wish->subject);
 
     put_key(parameters, ~(key >> 32), (key & UINT64_C(0xf0000000)) | (uint32_t)ticket);
 }

@@ -7,7 +7,10 @@
 #include "pgsql_connection.h"
 #include "pgsql_value.h"
 
-/* Adds two parameters: the key of the line of that name. */
+/* The key of the line of that name: an advisory lock on its upper and its lower half. */
+uint64_t pgsql_line_key(const struct dblock_target *target, int32_t strategy,
+    const struct dblock_subject *subject);
+/* Adds two parameters: that key. */
 void pgsql_put_line(struct pgsql_parameters *parameters, const struct dblock_target *target,
     int32_t strategy, const struct dblock_subject *subject);
 

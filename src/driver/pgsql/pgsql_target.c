@@ -198,6 +198,7 @@ static int fill(struct dblock_target *target, const struct dblock_target_config 
 {
     size_t i;
 
+    atomic_flag_clear(&target->is_alarm_used);
     target->pid = config->pid;
     target->io_timeout_us = config->io_timeout_us;
     target->ttl_us = config->ttl_us;
@@ -243,6 +244,8 @@ dblock_status pgsql_target_open(const struct dblock_target_config *config,
         goto done;
     }
     target = calloc(1, sizeof *target);
+    if (target != NULL)
+        target->alarm.fd = -1;
     if (options == NULL || target == NULL || fill(target, config, schema, options) != 0) {
         status = dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "out of memory");
         goto done;
@@ -262,6 +265,7 @@ void pgsql_target_close(struct dblock_target *target)
 
     if (target == NULL)
         return;
+    pgsql_alarm_close(&target->alarm);
     for (i = 0; target->keywords != NULL && target->keywords[i] != NULL; ++i)
         free(target->keywords[i]);
     for (i = 0; target->values != NULL && target->values[i] != NULL; ++i)

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* pgsql_target.h - a parsed URL: where to connect, who we are, and the statements
- * with the schema written into them. Immutable after target_open, so threads share
- * it without a lock. */
+ * with the schema written into them. Immutable after target_open (but for the alarm), so
+ * threads share it without a lock. */
 #ifndef DBLK_PGSQL_TARGET_H
 #define DBLK_PGSQL_TARGET_H
 
 #include <dblock/sys/driver.h>
 
+#include <stdatomic.h>
+
+#include "pgsql_alarm.h"
 #include "pgsql_texts.h"
 
 struct dblock_target {
@@ -23,6 +26,9 @@ struct dblock_target {
     int64_t pid;
     uint64_t io_timeout_us;
     uint64_t ttl_us;
+    /* for waits on connections of the application: of whoever needs it first */
+    atomic_flag is_alarm_used;
+    struct pgsql_alarm alarm;
 };
 
 dblock_status pgsql_target_open(const struct dblock_target_config *config,
