@@ -19,6 +19,8 @@ struct application {
     const char *plain_guard;    /* a select; % is the name, # the token. NULL: see has_function */
     int is_guard_a_change;      /* plain_guard: one row is changed, not found */
     int has_function;           /* dblock_guard(name, token) */
+    unsigned joins;             /* 1 << strategy: of those that acquire_in takes */
+    int savepoint_frees;        /* a lock that was joined after a savepoint, if that is undone */
     int has_one_writer;         /* of the whole database: heartbeats wait for a transaction */
     void *(*open)(void);
     void (*close)(void *connection);
@@ -31,6 +33,8 @@ struct application {
     dblock_status (*watch)(dblock_lock *lock, void *connection, struct dblock_error *error);
     void (*unwatch)(dblock_lock *lock);
     const char *pause; /* a select that gives 0 after # milliseconds, unless it is cancelled */
+    dblock_status (*acquire_in)(dblock_client *client, void *connection, const char *name,
+        const struct dblock_options *options, dblock_lock **ret_lock, struct dblock_error *error);
 };
 
 /* Those that are built in, ended by NULL. */

@@ -66,10 +66,18 @@ static dblock_status watch(dblock_lock *lock, void *connection, struct dblock_er
     return dblock_pgsql_watch(lock, connection, error);
 }
 
+static dblock_status acquire_in(dblock_client *client, void *connection, const char *name,
+    const struct dblock_options *options, dblock_lock **ret_lock, struct dblock_error *error)
+{
+    return dblock_pgsql_acquire_in(client, connection, name, options, ret_lock, error);
+}
+
 const struct application application_pgsql = { .database = &contract_pgsql,
     .begin = "BEGIN ISOLATION LEVEL READ COMMITTED",
     .begin_snapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ",
     .has_function = 1,
+    .joins = 1u << DBLOCK_ROW | 1u << DBLOCK_ADVISORY,
+    .savepoint_frees = 1,
     .open = open_connection,
     .close = close_connection,
     .run = run,
@@ -78,6 +86,7 @@ const struct application application_pgsql = { .database = &contract_pgsql,
     .release_in = release_in,
     .watch = watch,
     .unwatch = dblock_pgsql_unwatch,
-    .pause = "SELECT 0 FROM pg_sleep(# / 1000.0)" };
+    .pause = "SELECT 0 FROM pg_sleep(# / 1000.0)",
+    .acquire_in = acquire_in };
 
 #endif
