@@ -24,6 +24,8 @@ struct dblk_queue;
 struct dblk_session;
 struct dblk_watch;
 
+enum { DBLK_SEEDED_MAX = 256 };
+
 struct dblock_client {
     /* constant after dblock_open() */
     const struct dblock_driver *driver;
@@ -57,6 +59,8 @@ struct dblock_client {
     struct dblk_lock_list held;    /* those in force, for the timers */
     struct dblk_names names;       /* the same by name */
     struct dblk_queue *queues;     /* of names that threads wait for */
+    /* hashes of names whose row was there when last asked for, see join.c; 0 none */
+    uint64_t seeded[DBLK_SEEDED_MAX];
     struct dblk_lock_list orphans; /* to be given back by the keeper */
     struct dblk_breaking *breakings; /* breaks that wait for a guarded transaction */
     struct dblk_event_queue {

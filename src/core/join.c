@@ -47,6 +47,37 @@ static dblock_status seed_row(struct attempt *attempt, struct dblock_error *erro
     return status;
 }
 
+/* Where a row that is not there must not be asked for. One that is known is gone after a purge: then
+ * the transaction has locked the gap, and only its end lets anybody make the row. */
+static dblock_status take_known(
+    struct attempt *attempt, int *ret_outcome, struct dblock_error *error)
+{
+    dblock_client *client = attempt->client;
+    uint64_t hash = dblk_name_hash(attempt->joining.strategy, &attempt->joining.subject) | 1;
+    uint64_t *place = &client->seeded[hash >> 32 & (DBLK_SEEDED_MAX - 1)];
+    dblock_status status = DBLOCK_OK;
+    int is_known;
+
+    dblk_lock_client(client);
+    is_known = *place == hash;
+    dblk_unlock_client(client);
+    if (!is_known)
+        status = seed_row(attempt, error);
+    if (status == DBLOCK_OK)
+        status = attempt->steps->take(&attempt->joining, 0, -1, ret_outcome, error);
+    if (status == DBLOCK_OK && *ret_outcome == DBLOCK_ANSWER_UNSEEDED) {
+        status = dblock_error_set(error, DBLOCK_E_DATABASE, "roll back, and begin again",
+            "cannot lock \"%s\": its row was deleted in this moment", attempt->joining.subject.name);
+        dblock_error_native(error, 0, NULL, 1);
+    }
+    if (is_known == (status == DBLOCK_OK))
+        return status;
+    dblk_lock_client(client);
+    *place = status == DBLOCK_OK ? hash : 0;
+    dblk_unlock_client(client);
+    return status;
+}
+
 /* Who ended the wait? If it was neither, somebody cancelled the statement itself. */
 static dblock_status cancelled(const struct attempt *attempt, struct dblock_error *error)
 {
@@ -83,12 +114,11 @@ static dblock_status take(struct attempt *attempt, struct dblock_error *error)
 {
     int n_seeds = 0;
     int outcome = 0;
-    dblock_status status = DBLOCK_OK;
+    dblock_status status =
+        attempt->joining.strategy == DBLOCK_ROW && attempt->steps->has_gap_locks
+        ? take_known(attempt, &outcome, error)
+        : attempt->steps->take(&attempt->joining, 0, -1, &outcome, error);
 
-    if (attempt->joining.strategy == DBLOCK_ROW && attempt->steps->has_gap_locks)
-        status = seed_row(attempt, error);
-    if (status == DBLOCK_OK)
-        status = attempt->steps->take(&attempt->joining, 0, -1, &outcome, error);
     while (status == DBLOCK_OK && outcome != DBLOCK_ANSWER_YES) {
         if (outcome != DBLOCK_ANSWER_UNSEEDED) {
             status = wait_for(attempt, &outcome, error);
@@ -206,6 +236,7 @@ static dblock_status run(struct attempt *attempt, const char *name, uint64_t beg
     attempt->joining.subject.name_size = strlen(name);
     attempt->joining.subject.advisory_id = wish->advisory_id;
     attempt->joining.subject.has_advisory_id = wish->has_advisory_id;
+    attempt->joining.has_canceller = wish->canceller != NULL;
     attempt->joining.io_timeout_us = client->settings.io_us;
     attempt->give_up_us = dblk_later(begun_us, wish->wait_us);
     if (ret_lock != NULL) /* before anything that could not be taken back */

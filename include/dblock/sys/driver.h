@@ -426,7 +426,8 @@ struct dblock_joining {
     void *connection; /* as dblock_join() was given it */
     int32_t strategy;
     struct dblock_subject subject;
-    int is_seeded; /* row: its row was committed by another connection during this call */
+    int is_seeded;     /* row: its row was committed by another connection during this call */
+    int has_canceller; /* while it waits, cancel_fd shall be heeded within 100 ms; else a second */
     uint64_t io_timeout_us;
 };
 
@@ -441,7 +442,9 @@ struct dblock_join_steps {
      * STALE_SNAPSHOT, ROLLED_BACK, and below zero: it has to be rolled back, or is over. */
     dblock_status (*take)(const struct dblock_joining *joining, uint64_t wait_us, int cancel_fd,
         int *ret_outcome, struct dblock_error *reterr);
-    int has_gap_locks; /* row: asking for a row that is not there would keep others from making it */
+    /* row: asking for a row that is not there would keep others from making it. So it is made
+     * before, unless this client knows that it was there; UNSEEDED then is a failure */
+    int has_gap_locks;
 };
 
 /* The body of a driver's acquire_in. `ret_lock` may be NULL. */
