@@ -23,6 +23,54 @@ extern "C" {
 DBLOCK_API const dblock_driver *dblock_mysql_driver(void);
 
 /**
+ * dblock_mysql_acquire_in - lock a name in the application's open transaction
+ *
+ * Its COMMIT or ROLLBACK frees it, as does the end of the connection, and nothing else:
+ * there is nothing to remember, and no other moment when others could come in between.
+ * (ROLLBACK TO an older savepoint may free it or not: lock it again then.) Row locks of dblock_acquire() and
+ * those here exclude each other. One round trip if it is free and the client has seen
+ * the name before. A transaction can lock several names, and one name as often as it
+ * likes.
+ *
+ * Lock before you read: at REPEATABLE READ, InnoDB's default, a transaction that has
+ * read before goes on reading what was before the lock, and nothing tells. One that
+ * locks first reads what the last holder has written, at any isolation.
+ *
+ * Parameters
+ *   client       of the same server; its own connections are used only to make the row of
+ *                a new name, for DBLOCK_FENCED, and to fill options->busy
+ *   mysql        yours, as for the guard. Another user needs SELECT and UPDATE on
+ *                dblock_row
+ *   client_text  as of the guard
+ *   options      strategy: DBLOCK_ROW (E_UNSUPPORTED: DBLOCK_ADVISORY, as GET_LOCK() does
+ *                not end with a transaction; lease, insert; DBLOCK_FAIR; MySQL 5.7). wait_ms
+ *                is heeded whatever innodb_lock_wait_timeout says
+ *   ret_lock     NULL if it is not wanted, which is usual. Else yours to free, at any
+ *                time; that frees nothing else. It has the name, the owner and with
+ *                DBLOCK_FENCED the token. What becomes of the transaction is not seen
+ *                from there: dblock_lock_is_held() and _remaining_ms() are 0, no event
+ *                ever comes, dblock_release() answers DBLOCK_PENDING and sends nothing,
+ *                confirm, extend, detach, export and guard are E_UNSUPPORTED.
+ *                To ask whether the transaction has it: acquire it again, wait_ms 0
+ *
+ * Returns
+ *   DBLOCK_OK              this transaction has it
+ *   DBLOCK_BUSY            not within wait_ms; the transaction goes on as before
+ *   DBLOCK_CANCELLED       the same, by the canceller or a KILL QUERY of yours
+ *   DBLOCK_STALE_SNAPSHOT  MariaDB with innodb_snapshot_isolation: roll back, begin again
+ *   DBLOCK_ROLLED_BACK     a deadlock, or innodb_rollback_on_timeout: the server has rolled
+ *                          the transaction back, all of it. Begin again
+ *   DBLOCK_E_ARGUMENT      no transaction, or the connection is not free: as it was
+ *   DBLOCK_E_UNSUPPORTED   as it was
+ *   DBLOCK_E_DRIVER        another client library than the driver's: as it was
+ *   DBLOCK_E_CONNECTION    the connection is broken: close it
+ *   others                 roll back
+ */
+DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_mysql_acquire_in_(dblock_client *client,
+    void *mysql, const char *client_text, const char *name, const struct dblock_options *options,
+    dblock_lock **ret_lock, struct dblock_error *reterr);
+
+/**
  * dblock_mysql_guard - bind the application's transaction to a lock
  *
  * Until that transaction ends nobody else can be granted the name, so what it
@@ -126,6 +174,13 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_mysql_watch_(
 DBLOCK_API void dblock_mysql_unwatch(dblock_lock *lock);
 
 #if defined(_mysql_h) || defined(_mysql_h_) /* Oracle's and MariaDB's <mysql.h> */
+static inline dblock_status dblock_mysql_acquire_in(dblock_client *client, MYSQL *mysql,
+    const char *name, const struct dblock_options *options, dblock_lock **ret_lock,
+    struct dblock_error *reterr)
+{
+    return dblock_mysql_acquire_in_(
+        client, mysql, mysql_get_client_info(), name, options, ret_lock, reterr);
+}
 static inline dblock_status dblock_mysql_guard(
     dblock_lock *lock, MYSQL *mysql, struct dblock_error *reterr)
 {

@@ -8,24 +8,19 @@
 #include <dblock/mysql.h>
 
 #include <errmsg.h>
-#include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "mysql_error.h"
+#include "mysql_application.h"
 #include "mysql_sql.h"
 #include "mysql_target.h"
 #include "mysql_text.h"
 
 #define LOOK_AGAIN_US 5000u
-#define SQL_SIZE 4096
 
-enum { /* what a statement came to, beside 0 and the native codes */
-    CODE_WAIT = 1205,     /* somebody stands on the row */
-    CODE_NO_WAIT = 3572,  /* the same, MySQL 8 */
-    CODE_DEADLOCK = 1213, /* and certification: the transaction is rolled back */
-    CODE_CHANGED = 1020   /* MariaDB with innodb_snapshot_isolation: newer than the snapshot */
+enum { /* of what a statement came to */
+    CODE_WAIT = 1205,   /* somebody stands on the row */
+    CODE_NO_WAIT = 3572 /* the same, MySQL 8 */
 };
 
 struct question {
@@ -34,68 +29,17 @@ struct question {
     struct dblock_error *reterr;
 };
 
+static struct mysql_application application_of(const struct question *question)
+{
+    struct mysql_application application = { question->mysql, question->guarded->target->database,
+        "guard", question->guarded->subject.name, question->reterr };
+
+    return application;
+}
+
 static int is_in_transaction(const MYSQL *mysql)
 {
-    return (mysql->server_status & SERVER_STATUS_IN_TRANS) != 0 ||
-        (mysql->server_status & SERVER_STATUS_AUTOCOMMIT) == 0;
-}
-
-static dblock_status check(const struct question *question, const char *client_text)
-{
-    const char *name = question->guarded->subject.name;
-    const MYSQL *mysql = question->mysql;
-
-    if (mysql == NULL || client_text == NULL)
-        return dblock_error_set(question->reterr, DBLOCK_E_ARGUMENT, NULL, "mysql: NULL");
-    if (strcmp(client_text, mysql_get_client_info()) != 0)
-        return dblock_error_set(question->reterr, DBLOCK_E_DRIVER,
-            "link the program and libdblock-mysql with the same client library",
-            "cannot guard \"%s\": the connection belongs to client library %s, the driver uses %s",
-            name, client_text, mysql_get_client_info());
-    if (mysql->net.fd < 0 && mysql->host == NULL)
-        return dblock_error_set(question->reterr, DBLOCK_E_ARGUMENT, "connect before",
-            "cannot guard \"%s\": the handle is not connected", name);
-    if (mysql->status != MYSQL_STATUS_READY || mysql_more_results((MYSQL *)mysql))
-        return dblock_error_set(question->reterr, DBLOCK_E_ARGUMENT,
-            "read all results (mysql_free_result(), mysql_next_result())",
-            "cannot guard \"%s\": an answer on the connection was not read", name);
-    if (!is_in_transaction(mysql))
-        return dblock_error_set(question->reterr, DBLOCK_E_ARGUMENT, "START TRANSACTION before",
-            "cannot guard \"%s\": the connection is in no transaction", name);
-    return DBLOCK_OK;
-}
-
-/* "dblock_lease" -> "`app`.dblock_lease": the connection may have another default. 0: no room. */
-static int qualify(const char *database, const char *sql, char *target, size_t size)
-{
-    static const char mark[] = "dblock_";
-    size_t n = 0;
-
-    while (*sql != 0) {
-        if (database != NULL && strncmp(sql, mark, sizeof mark - 1) == 0) {
-            const char *byte;
-
-            if (n + 2 * strlen(database) + 4 + sizeof mark > size)
-                return 0;
-            target[n++] = '`';
-            for (byte = database; *byte != 0; ++byte) {
-                if (*byte == '`')
-                    target[n++] = '`';
-                target[n++] = *byte;
-            }
-            target[n++] = '`';
-            target[n++] = '.';
-            memcpy(target + n, mark, sizeof mark - 1);
-            n += sizeof mark - 1;
-            sql += sizeof mark - 1;
-        } else {
-            if (n + 1 >= size)
-                return 0;
-            target[n++] = *sql++;
-        }
-    }
-    target[n] = 0;
-    return 1;
+    return mysql_application_is_in_transaction(mysql);
 }
 
 /* 0 or the native code. `*ret_rows` NULL: it has none. */
@@ -103,50 +47,25 @@ static unsigned int run(const struct question *question, const char *text,
     const struct mysql_literal *literals, size_t n_literals, const char *clause,
     MYSQL_RES **ret_rows)
 {
-    char whole[SQL_SIZE / 2];
-    char qualified[SQL_SIZE];
-    char sql[2 * SQL_SIZE];
+    const struct mysql_application application = application_of(question);
 
-    *ret_rows = NULL;
-    (void)snprintf(whole, sizeof whole, "%s%s", text, clause);
-    if (!qualify(question->guarded->target->database, whole, qualified, sizeof qualified) ||
-        !mysql_text_fill(sql, sizeof sql, qualified, literals, n_literals))
-        return CR_OUT_OF_MEMORY;
-    if (mysql_real_query(question->mysql, sql, (unsigned long)strlen(sql)) != 0)
-        return mysql_errno(question->mysql);
-    *ret_rows = mysql_store_result(question->mysql);
-    return mysql_errno(question->mysql);
+    return mysql_application_run(&application, text, literals, n_literals, clause, ret_rows);
 }
 
 static dblock_status fail(const struct question *question, unsigned int code)
 {
-    const char *name = question->guarded->subject.name;
-    const char *hint = NULL;
+    const struct mysql_application application = application_of(question);
     dblock_status status;
 
-    if (code == CODE_CHANGED)
-        return DBLOCK_STALE_SNAPSHOT;
-    if (code == CODE_DEADLOCK)
+    if (code != CODE_WAIT && code != CODE_NO_WAIT)
+        return mysql_application_fail(&application, code);
+    /* innodb_rollback_on_timeout makes an end of the transaction of it */
+    if (!is_in_transaction(question->mysql))
         return DBLOCK_ROLLED_BACK;
-    if (code == CODE_WAIT || code == CODE_NO_WAIT) {
-        /* innodb_rollback_on_timeout makes an end of the transaction of it */
-        if (!is_in_transaction(question->mysql))
-            return DBLOCK_ROLLED_BACK;
-        status = dblock_error_set(question->reterr, DBLOCK_E_DATABASE, "roll back, and begin again",
-            "cannot guard \"%s\": another transaction stands on its row", name);
-        dblock_error_native(question->reterr, (int32_t)code, NULL, 1);
-        return status;
-    }
-    status = mysql_error_status(code, 0, &hint);
-    if (mysql_error_class(code) == MYSQL_CLASS_GONE) {
-        status = DBLOCK_E_CONNECTION;
-        hint = "connect anew, and begin again";
-    }
-    (void)dblock_error_set(question->reterr, status < 0 ? status : DBLOCK_E_DATABASE, hint,
-        "cannot guard \"%s\": %s", name, mysql_error(question->mysql));
-    dblock_error_native(question->reterr, (int32_t)code, mysql_sqlstate(question->mysql),
-        status == DBLOCK_E_CONNECTION);
-    return status < 0 ? status : DBLOCK_E_DATABASE;
+    status = dblock_error_set(question->reterr, DBLOCK_E_DATABASE, "roll back, and begin again",
+        "cannot guard \"%s\": another transaction stands on its row", application.name);
+    dblock_error_native(question->reterr, (int32_t)code, NULL, 1);
+    return status;
 }
 
 /* Shared, and without waiting where the server can: else as long as innodb_lock_wait_timeout. */
@@ -287,11 +206,13 @@ static dblock_status bind(
 {
     struct dblock_guarded guarded;
     struct question question = { &guarded, mysql, reterr };
+    struct mysql_application application;
     dblock_status status = dblock_guard_begin(lock, dblock_mysql_driver(), &guarded, reterr);
 
     if (status != DBLOCK_OK)
         return status;
-    status = check(&question, client_text);
+    application = application_of(&question);
+    status = mysql_application_check(&application, client_text);
     if (status == DBLOCK_OK)
         status = atomic_load(&guarded.target->is_multi_writer) ? pin_by_change(&question)
                                                                 : pin(&question);

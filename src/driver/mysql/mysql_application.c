@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/* mysql_application.c - see mysql_application.h. */
+#include "mysql_application.h"
+
+#include <errmsg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "mysql_error.h"
+
+#define SQL_SIZE 4096
+
+enum {
+    CODE_DEADLOCK = 1213, /* and certification: the transaction is rolled back */
+    CODE_CHANGED = 1020   /* MariaDB with innodb_snapshot_isolation: newer than the snapshot */
+};
+
+int mysql_application_is_in_transaction(const MYSQL *mysql)
+{
+    return (mysql->server_status & SERVER_STATUS_IN_TRANS) != 0 ||
+        (mysql->server_status & SERVER_STATUS_AUTOCOMMIT) == 0;
+}
+
+dblock_status mysql_application_check(
+    const struct mysql_application *application, const char *client_text)
+{
+    const char *action = application->action;
+    const char *name = application->name;
+    const MYSQL *mysql = application->mysql;
+
+    if (mysql == NULL || client_text == NULL)
+        return dblock_error_set(application->reterr, DBLOCK_E_ARGUMENT, NULL, "mysql: NULL");
+    if (strcmp(client_text, mysql_get_client_info()) != 0)
+        return dblock_error_set(application->reterr, DBLOCK_E_DRIVER,
+            "link the program and libdblock-mysql with the same client library",
+            "cannot %s \"%s\": the connection belongs to client library %s, the driver uses %s",
+            action, name, client_text, mysql_get_client_info());
+    if (mysql->net.fd < 0 && mysql->host == NULL)
+        return dblock_error_set(application->reterr, DBLOCK_E_ARGUMENT, "connect before",
+            "cannot %s \"%s\": the handle is not connected", action, name);
+    if (mysql->status != MYSQL_STATUS_READY || mysql_more_results((MYSQL *)mysql))
+        return dblock_error_set(application->reterr, DBLOCK_E_ARGUMENT,
+            "read all results (mysql_free_result(), mysql_next_result())",
+            "cannot %s \"%s\": an answer on the connection was not read", action, name);
+    if (!mysql_application_is_in_transaction(mysql))
+        return dblock_error_set(application->reterr, DBLOCK_E_ARGUMENT, "START TRANSACTION before",
+            "cannot %s \"%s\": the connection is in no transaction", action, name);
+    return DBLOCK_OK;
+}
+
+/* "dblock_lease" -> "`app`.dblock_lease": the connection may have another default. 0: no room. */
+static int qualify(const char *database, const char *sql, char *target, size_t size)
+{
+    static const char mark[] = "dblock_";
+    size_t n = 0;
+
+    while (*sql != 0) {
+        if (database != NULL && strncmp(sql, mark, sizeof mark - 1) == 0) {
+            const char *byte;
+
+            if (n + 2 * strlen(database) + 4 + sizeof mark > size)
+                return 0;
+            target[n++] = '`';
+            for (byte = database; *byte != 0; ++byte) {
+                if (*byte == '`')
+                    target[n++] = '`';
+                target[n++] = *byte;
+            }
+            target[n++] = '`';
+            target[n++] = '.';
+            memcpy(target + n, mark, sizeof mark - 1);
+            n += sizeof mark - 1;
+            sql += sizeof mark - 1;
+        } else {
+            if (n + 1 >= size)
+                return 0;
+            target[n++] = *sql++;
+        }
+    }
+    target[n] = 0;
+    return 1;
+}
+
+unsigned int mysql_application_run(const struct mysql_application *application, const char *text,
+    const struct mysql_literal *literals, size_t n_literals, const char *clause,
+    MYSQL_RES **ret_rows)
+{
+    MYSQL *mysql = application->mysql;
+    char whole[SQL_SIZE / 2];
+    char qualified[SQL_SIZE];
+    char sql[2 * SQL_SIZE];
+
+    *ret_rows = NULL;
+    (void)snprintf(whole, sizeof whole, "%s%s", text, clause);
+    if (!qualify(application->database, whole, qualified, sizeof qualified) ||
+        !mysql_text_fill(sql, sizeof sql, qualified, literals, n_literals))
+        return CR_OUT_OF_MEMORY;
+    if (mysql_real_query(mysql, sql, (unsigned long)strlen(sql)) != 0)
+        return mysql_errno(mysql);
+    *ret_rows = mysql_store_result(mysql);
+    return mysql_errno(mysql);
+}
+
+dblock_status mysql_application_fail(
+    const struct mysql_application *application, unsigned int code)
+{
+    MYSQL *mysql = application->mysql;
+    const char *hint = NULL;
+    dblock_status status;
+
+    if (code == CODE_CHANGED)
+        return DBLOCK_STALE_SNAPSHOT;
+    if (code == CODE_DEADLOCK)
+        return DBLOCK_ROLLED_BACK;
+    status = mysql_error_status(code, 0, &hint);
+    if (mysql_error_class(code) == MYSQL_CLASS_GONE) {
+        status = DBLOCK_E_CONNECTION;
+        hint = "connect anew, and begin again";
+    }
+    (void)dblock_error_set(application->reterr, status < 0 ? status : DBLOCK_E_DATABASE, hint,
+        "cannot %s \"%s\": %s", application->action, application->name, mysql_error(mysql));
+    dblock_error_native(application->reterr, (int32_t)code, mysql_sqlstate(mysql),
+        status == DBLOCK_E_CONNECTION);
+    return status < 0 ? status : DBLOCK_E_DATABASE;
+}
