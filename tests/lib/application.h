@@ -20,7 +20,7 @@ struct application {
     int is_guard_a_change;      /* plain_guard: one row is changed, not found */
     int has_function;           /* dblock_guard(name, token) */
     unsigned joins;             /* 1 << strategy: of those that acquire_in takes */
-    int savepoint_frees;        /* a lock that was joined after a savepoint, if that is undone */
+    int savepoint_frees;        /* surely, a lock that was joined after it, if it is undone */
     int has_one_writer;         /* of the whole database: heartbeats wait for a transaction */
     void *(*open)(void);
     void (*close)(void *connection);

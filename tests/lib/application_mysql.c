@@ -69,6 +69,12 @@ static int64_t number(void *connection, const char *sql)
     return value;
 }
 
+static dblock_status acquire_in(dblock_client *client, void *connection, const char *name,
+    const struct dblock_options *options, dblock_lock **ret_lock, struct dblock_error *error)
+{
+    return dblock_mysql_acquire_in(client, connection, name, options, ret_lock, error);
+}
+
 static dblock_status guard(dblock_lock *lock, void *connection, struct dblock_error *error)
 {
     return dblock_mysql_guard(lock, connection, error);
@@ -93,11 +99,13 @@ const struct application application_mysql = { .database = &contract_mysql,
                    " EXISTS (SELECT 1 FROM dblock_session AS s WHERE s.id = l.session AND"
                    " s.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))"
                    " LOCK IN SHARE MODE",
+    .joins = 1u << DBLOCK_ROW,
     .open = open_connection,
     .close = close_connection,
     .run = run,
     .number = number,
     .guard = guard,
+    .acquire_in = acquire_in,
     .release_in = release_in,
     .watch = watch,
     .unwatch = dblock_mysql_unwatch,
