@@ -162,7 +162,7 @@ void dblk_channel_put_locked(dblock_client *client, struct dblk_channel *channel
 int dblk_channel_is_alive(const dblock_client *client, const struct dblk_channel *channel)
 {
     return !channel->is_dead && channel->link != NULL &&
-        client->driver->connection.is_alive(channel->link->connection);
+        dblk_link_is_alive(client, channel->link);
 }
 
 struct dblock_connection *dblk_channel_use(struct dblk_channel *channel)

@@ -110,6 +110,7 @@ static void free_client(dblock_client *client)
     close_descriptor(client->keeper.epoll_fd);
     /* in a child after fork they still count threads that exist in the parent alone */
     if (!dblk_is_forked(client)) {
+        dblk_alarms_fini(&client->alarms);
         (void)pthread_cond_destroy(&client->keeper.work);
         (void)pthread_cond_destroy(&client->changed);
         (void)pthread_mutex_destroy(&client->control_use);
@@ -185,6 +186,8 @@ dblock_status dblock_open(const dblock_driver *driver, const char *url,
     fault = dblk_condition_init(&client->changed);
     if (fault == 0)
         fault = dblk_condition_init(&client->keeper.work);
+    if (fault == 0)
+        fault = dblk_alarms_init(&client->alarms);
     if (fault == 0)
         fault = open_descriptors(client);
     if (fault != 0) {
@@ -288,6 +291,7 @@ void dblock_close(dblock_client *client)
     dblk_keeper_stop(client);
     dblk_watch_end_all(client);
     dblk_close_give_back(client, deadline_us);
+    dblk_alarms_stop(&client->alarms);
     dblk_client_unref(client);
 }
 

@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
+#include "core/alarm.h"
 #include "core/environment.h"
 #include "core/names.h"
 #include "core/options.h"
@@ -88,6 +89,8 @@ struct dblock_client {
         uint64_t purge_us;
         int64_t server_start_us;
     } keeper;
+
+    struct dblk_alarms alarms; /* of calls by connections; has a mutex of its own */
 
     pthread_mutex_t control_use; /* I/O on `control`; before `mutex`, after no other */
     struct dblk_link *control;

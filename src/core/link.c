@@ -55,6 +55,7 @@ void dblk_link_close(dblock_client *client, struct dblk_link *link, int how)
 {
     if (link == NULL)
         return;
+    dblk_alarm_forget(&client->alarms, &link->alarm, how == DBLOCK_CLOSE_FORKED);
     client->driver->connection.close(link->connection, how);
     if (how != DBLOCK_CLOSE_FORKED) {
         dblk_lock_client(client);
@@ -64,11 +65,38 @@ void dblk_link_close(dblock_client *client, struct dblk_link *link, int how)
     dblk_release(link);
 }
 
+int dblk_link_begin(dblock_client *client, struct dblk_link *link, struct dblock_call *call)
+{
+    int socket = link->alarm.is_set_up > 0 ? -1 : client->driver->connection.fd(link->connection);
+
+    if (!dblk_alarm_begin(&client->alarms, &link->alarm, socket, call->deadline_us))
+        return 0;
+    call->cancel_fd = DBLOCK_CALL_IS_WATCHED;
+    return 1;
+}
+
+dblock_status dblk_link_end(dblock_client *client, struct dblk_link *link, int is_watched,
+    dblock_status status, dblock_status lost, struct dblock_error *error)
+{
+    if (!is_watched || !dblk_alarm_end(&client->alarms, &link->alarm))
+        return status;
+    link->is_over = 1;
+    if (status != DBLOCK_OK)
+        return status;
+    /* the answer and the end of its time met: what was got by this connection has gone with it */
+    return dblock_error_set(error, lost, NULL, "no answer from the server in time");
+}
+
+int dblk_link_is_alive(const dblock_client *client, const struct dblk_link *link)
+{
+    return !link->is_over && client->driver->connection.is_alive(link->connection);
+}
+
 int dblk_link_is_quiet(const dblock_client *client, const struct dblk_link *link)
 {
     struct pollfd descriptor = { client->driver->connection.fd(link->connection), POLLIN, 0 };
 
-    if (!client->driver->connection.is_alive(link->connection))
+    if (!dblk_link_is_alive(client, link))
         return 0;
     return descriptor.fd < 0 || dblk_wait(&descriptor, 1, 0) <= 0;
 }
@@ -79,7 +107,7 @@ int dblk_link_is_good(
     const dblock_client *client, const struct dblk_link *link, uint64_t now_us)
 {
     if (now_us < link->heard_us + JUST_HEARD_US)
-        return client->driver->connection.is_alive(link->connection);
+        return dblk_link_is_alive(client, link);
     return dblk_link_is_quiet(client, link);
 }
 
@@ -203,7 +231,7 @@ void dblk_link_return(dblock_client *client, struct dblk_link *link)
 {
     if (link == NULL)
         return;
-    if (!client->driver->connection.is_alive(link->connection)) {
+    if (!dblk_link_is_alive(client, link)) {
         close_stale(client, link);
         return;
     }
@@ -250,6 +278,7 @@ dblock_status dblk_short(dblock_client *client, uint64_t now_us, uint64_t link_i
     for (;;) {
         struct dblk_link *link = NULL;
         int is_reused = 0;
+        int is_watched;
         dblock_status status;
 
         dblk_error_clear(&error);
@@ -259,7 +288,10 @@ dblock_status dblk_short(dblock_client *client, uint64_t now_us, uint64_t link_i
         if (status == DBLOCK_OK) {
             is_reused = link->is_reused;
             result.sent_us = now_us;
+            is_watched = dblk_link_begin(client, link, &call);
             status = fn(client, link, &call, context, &result.answer, &error);
+            status = dblk_link_end(client, link, is_watched, status, DBLOCK_E_UNCERTAIN, &error);
+            call.cancel_fd = -1;
             now_us = dblk_now_us();
             if (status == DBLOCK_OK)
                 dblk_link_saw_clock(client, link, result.sent_us, now_us, result.answer.now_us);

@@ -8,6 +8,8 @@
 
 struct dblk_link {
     struct dblock_connection *connection;
+    struct dblk_alarm alarm; /* of the call under way */
+    int is_over;             /* it has rung */
     int role;
     uint64_t id; /* never reused within a client */
     int is_reused; /* it had been idle before this use: the server may have closed it meanwhile */
@@ -24,6 +26,13 @@ dblock_status dblk_link_open(dblock_client *client, int role, uint64_t deadline_
 /* Takes NULL. `how`: DBLOCK_CLOSE_* */
 void dblk_link_close(dblock_client *client, struct dblk_link *link, int how);
 
+/* Around one short step by a link, of which the driver waits for nothing but the server's answer:
+ * then it need not watch the time itself. What begin returns is for end, which returns what has
+ * become of the step: `lost` if its time was over. */
+int dblk_link_begin(dblock_client *client, struct dblk_link *link, struct dblock_call *call);
+dblock_status dblk_link_end(dblock_client *client, struct dblk_link *link, int is_watched,
+    dblock_status status, dblock_status lost, struct dblock_error *error);
+
 /* A ROLE_SHORT link: an idle one, or a new one; waits while connections_max are lent, until
  * `deadline_us` at the latest. `*now_us` is read anew if it took time. */
 dblock_status dblk_link_lend(dblock_client *client, uint64_t *now_us, uint64_t deadline_us,
@@ -31,6 +40,8 @@ dblock_status dblk_link_lend(dblock_client *client, uint64_t *now_us, uint64_t d
 /* Takes NULL. A dead one is closed. */
 void dblk_link_return(dblock_client *client, struct dblk_link *link);
 
+/* Without I/O. 0: of no use any more. */
+int dblk_link_is_alive(const dblock_client *client, const struct dblk_link *link);
 /* Is an idle link still of use? Without a round trip: its socket has nothing to say. */
 int dblk_link_is_quiet(const dblock_client *client, const struct dblk_link *link);
 /* The same on the way of every acquire and release: one that answered a moment ago is believed

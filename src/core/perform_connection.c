@@ -70,6 +70,7 @@ void dblk_perform_take_connection(
     struct dblock_answer answer;
     struct dblock_take take;
     int is_reused;
+    int is_watched;
     dblock_status status;
 
     call.cancel_fd =
@@ -92,11 +93,15 @@ void dblk_perform_take_connection(
         attempt, dblk_later(attempt->sent_us, wait_us), client->settings.io_us);
     attempt->not_after_us = INT64_MAX; /* it lives in the connection: nothing comes later */
     dblk_perform_fill_take(attempt, wait_us, 0, &take);
+    is_watched = connection != NULL && wait_us == 0 && dblk_link_begin(client, channel->link, &call);
     status = connection == NULL
         ? dblock_error_set(
               &attempt->error, DBLOCK_E_CONNECTION, NULL, "the connection was lost meanwhile")
         : dblk_connection_steps(client, attempt->lock->strategy->id)->take(
               connection, &call, &take, holder, &answer, &attempt->error);
+    if (is_watched)
+        status = dblk_link_end(
+            client, channel->link, is_watched, status, DBLOCK_E_CONNECTION, &attempt->error);
     event->now_us = dblk_now_us();
     if (status == DBLOCK_OK && answer.outcome == DBLOCK_ANSWER_YES)
         status = prove_late(attempt, connection, &event->now_us);

@@ -68,6 +68,7 @@ void dblk_perform_take_recorded(
     struct dblk_link *link = NULL;
     uint64_t link_id;
     int is_reused;
+    int is_watched;
     dblock_status status;
 
     if (dblk_perform_renew_owner(attempt) != 0) {
@@ -90,8 +91,10 @@ void dblk_perform_take_recorded(
         dblk_perform_limit(attempt, attempt->sent_us, attempt->machine.terms.io_us);
     attempt->not_after_us = dblk_link_database_us(link, call.deadline_us);
     dblk_perform_fill_take(attempt, 0, heeds_line, &take);
+    is_watched = dblk_link_begin(client, link, &call);
     status = dblk_hold_steps(client, lock->strategy->id)
                  ->take(link->connection, &call, &take, holder, &answer, &attempt->error);
+    status = dblk_link_end(client, link, is_watched, status, DBLOCK_E_UNCERTAIN, &attempt->error);
     event->now_us = dblk_now_us();
     if (status == DBLOCK_OK)
         dblk_link_saw_clock(client, link, attempt->sent_us, event->now_us, answer.now_us);

@@ -65,8 +65,13 @@ static dblock_status release_connection(
         if (status == DBLOCK_E_UNCERTAIN)
             status = DBLOCK_E_CONNECTION; /* the release itself was not sent */
     }
-    if (connection != NULL) /* else it has died: answer.outcome is not YES */
+    if (connection != NULL) { /* else it has died: answer.outcome is not YES */
+        int is_watched = dblk_link_begin(client, channel->link, &call);
+
         status = locks->drop(connection, &call, &lock->subject, &answer, error);
+        status = dblk_link_end(
+            client, channel->link, is_watched, status, DBLOCK_E_CONNECTION, error);
+    }
     if (connection != NULL && status == DBLOCK_OK)
         channel->link->heard_us = now_us; /* a little later, in truth */
     dblk_channel_unuse(channel);

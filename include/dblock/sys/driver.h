@@ -61,6 +61,10 @@ struct dblock_call {
     int cancel_fd;        /* readable: end a wait; -1 none. Heeded by waits and by connecting */
 };
 
+/* As cancel_fd: none, and the library shuts the connection's socket down at the deadline. Then a
+ * step may block in its client library, as long as it waits for nothing but that socket. */
+#define DBLOCK_CALL_IS_WATCHED (-2)
+
 enum { /* what the database answered */
     DBLOCK_ANSWER_YES = 1,  /* done as asked: taken, dropped, renewed, held */
     DBLOCK_ANSWER_BUSY = 2, /* take: someone else holds it */

@@ -331,7 +331,6 @@ void mysql_connection_close(struct dblock_connection *connection, int how)
 
         if (fd >= 0)
             (void)close(fd);
-        mysql_wire_end(&connection->wire);
         return;
     }
     if (connection->mysql != NULL) {
@@ -344,7 +343,6 @@ void mysql_connection_close(struct dblock_connection *connection, int how)
     for (i = 0; i < MYSQL_N_STATEMENTS; ++i)
         if (connection->statements[i] != NULL)
             (void)mysql_stmt_close(connection->statements[i]);
-    mysql_wire_end(&connection->wire);
     mysql_bell_end(connection);
     free(connection);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* mysql_wire.c - see mysql_wire.h. */
-#define _GNU_SOURCE /* CLOCK_BOOTTIME */
 #include "mysql_wire.h"
 
 #if MYSQL_IS_MARIADB_CLIENT
@@ -9,9 +8,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/timerfd.h>
-#include <time.h>
-#include <unistd.h>
 
 #define SLICE_US 1000000u /* of a read that is bounded by the socket itself */
 
@@ -34,30 +30,6 @@ static int await(int fd, short events, const struct dblock_call *limit)
     return 0;
 }
 
-/* 1: there is something to read; 0: not yet, and maybe the time is over. A poll() that has a
- * time-out sets a timer and takes it back, which is a tenth of what the client spends on a
- * statement. This timer stays set: it fires when a limit of seconds ago has come, so once in
- * some seconds, and never after the limit of now. */
-static int await_with_alarm(struct mysql_wire *wire, int fd)
-{
-    struct pollfd descriptors[2] = { { fd, POLLIN, 0 }, { wire->alarm_fd, POLLIN, 0 } };
-    uint64_t end_us = wire->limit.deadline_us;
-
-    if (wire->alarm_us == 0 || wire->alarm_us > end_us) {
-        struct itimerspec end = { { 0, 0 },
-            { (time_t)(end_us / 1000000), (long)(end_us % 1000000) * 1000 } };
-
-        wire->alarm_us = 0;
-        if (timerfd_settime(wire->alarm_fd, TFD_TIMER_ABSTIME, &end, NULL) != 0)
-            return 0;
-        wire->alarm_us = end_us;
-    }
-    (void)poll(descriptors, 2, -1);
-    if (descriptors[1].revents != 0)
-        wire->alarm_us = 0;
-    return descriptors[0].revents != 0;
-}
-
 /* Waits first: what is asked for is the answer to what was sent just now. TCP waits in the
  * read, by the socket's own time-out, unless the limit is nearer. A local socket must not: there
  * the server's reading wakes the reader too, to no purpose. What is left then is waited for
@@ -65,12 +37,14 @@ static int await_with_alarm(struct mysql_wire *wire, int fd)
 static ssize_t read_until(MARIADB_PVIO *pvio, uchar *buffer, size_t size)
 {
     struct mysql_wire *wire = find_wire(pvio);
+    int is_watched = wire->limit.cancel_fd == DBLOCK_CALL_IS_WATCHED;
     int fd = mysql_get_socket(pvio->mysql);
+    struct pollfd descriptor = { fd, POLLIN, 0 };
     int is_ready = 0;
     ssize_t n;
 
-    if (wire->has_alarm)
-        is_ready = await_with_alarm(wire, fd);
+    if (is_watched && pvio->type == PVIO_TYPE_UNIXSOCKET)
+        is_ready = poll(&descriptor, 1, -1) > 0;
     else if (pvio->type == PVIO_TYPE_SOCKET &&
         wire->limit.deadline_us >= dblock_clock_us() + SLICE_US) {
         n = recv(fd, buffer, size, 0);
@@ -112,20 +86,9 @@ void mysql_wire_take(struct mysql_wire *wire, MYSQL *mysql)
     wire->methods.read = read_until;
     wire->methods.write = write_until;
     pvio->methods = &wire->methods;
-    if (pvio->type == PVIO_TYPE_SOCKET) {
+    if (pvio->type == PVIO_TYPE_SOCKET)
         (void)setsockopt(
             mysql_get_socket(mysql), SOL_SOCKET, SO_RCVTIMEO, &slice, sizeof slice);
-        return;
-    }
-    wire->alarm_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
-    wire->has_alarm = wire->alarm_fd >= 0;
-}
-
-void mysql_wire_end(struct mysql_wire *wire)
-{
-    if (wire->has_alarm)
-        (void)close(wire->alarm_fd);
-    wire->has_alarm = 0;
 }
 
 int mysql_wire_limit(MYSQL *mysql, const struct dblock_call *call)
@@ -144,11 +107,6 @@ void mysql_wire_take(struct mysql_wire *wire, MYSQL *mysql)
 {
     (void)wire;
     (void)mysql;
-}
-
-void mysql_wire_end(struct mysql_wire *wire)
-{
-    (void)wire;
 }
 
 #endif

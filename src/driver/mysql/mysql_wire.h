@@ -23,9 +23,6 @@
 struct mysql_wire {
     PVIO_METHODS methods; /* first: what the library hands to them leads here */
     struct dblock_call limit;
-    int has_alarm;
-    int alarm_fd;      /* local sockets: a timer beside the socket */
-    uint64_t alarm_us; /* when it fires: never after the limit; 0: it has fired */
 };
 
 /* Whether the wire is ours. If so, what is read and written from now on ends in time. */
@@ -42,7 +39,5 @@ struct mysql_wire {
 /* Once it is connected; `wire`, which was zero, stays until mysql_close() is through. Does
  * nothing where the library reads by itself. */
 void mysql_wire_take(struct mysql_wire *wire, MYSQL *mysql);
-/* After mysql_close(), or instead of it in a forked child. */
-void mysql_wire_end(struct mysql_wire *wire);
 
 #endif

@@ -217,7 +217,6 @@ dblock_status pgsql_connection_open(struct dblock_target *target, int role,
         return dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "out of memory");
     connection->target = target;
     connection->role = role;
-    pgsql_alarm_open(&connection->alarm);
     status = start(connection, call, reterr);
     if (status == DBLOCK_OK)
         status = greet(connection, call, answer, reterr);
@@ -254,7 +253,6 @@ void pgsql_connection_close(struct dblock_connection *connection, int how)
         (void)pgsql_cancel(connection->pg, 50000); /* or the server's own limits end it */
     PQfinish(connection->pg);
     pgsql_line_free(connection->line);
-    pgsql_alarm_close(&connection->alarm);
     free(connection->ids);
     free(connection);
 }

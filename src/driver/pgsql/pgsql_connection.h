@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* pgsql_connection.h - one connection: libpq's, never blocking. */
+/* pgsql_connection.h - one connection, of libpq. */
 #ifndef DBLK_PGSQL_CONNECTION_H
 #define DBLK_PGSQL_CONNECTION_H
 
-#include "pgsql_alarm.h"
 #include "pgsql_target.h"
 
 #include <libpq-fe.h>
@@ -12,7 +11,6 @@ struct dblock_connection {
     struct dblock_target *target;
     int role;
     PGconn *pg;
-    struct pgsql_alarm alarm;
     int is_broken;  /* of no use any more: lost, or out of step with the server */
     int is_busy;    /* a message is under way: closing now interrupts the server */
     int is_pooled;  /* something between us and the server changes sessions: nothing lasts */

@@ -160,8 +160,7 @@ static int await(struct pgsql_message *message, short events)
     struct dblock_connection *connection = message->connection;
     int fd = PQsocket(connection->pg);
     int heeds = (message->flags & (PGSQL_WAITS | PGSQL_CONNECTS)) && !message->is_interrupted;
-    int ready = heeds ? dblock_fd_wait(fd, events, message->call, 1)
-                      : pgsql_alarm_wait(&connection->alarm, fd, events, message->call);
+    int ready = dblock_fd_wait(fd, events, message->call, heeds);
 
     if (ready >= 0)
         return ready;
@@ -171,12 +170,19 @@ static int await(struct pgsql_message *message, short events)
     return interrupt(message, events);
 }
 
+static int is_watched(const struct pgsql_message *message)
+{
+    return message->call->cancel_fd == DBLOCK_CALL_IS_WATCHED;
+}
+
 /* All of it to the kernel. 1 sent, 0 the deadline came, -1 the connection is lost. */
 static int flush(struct pgsql_message *message)
 {
     PGconn *pg = message->connection->pg;
     int rest;
 
+    if (is_watched(message))
+        return 1; /* PQgetResult() does it before it waits */
     while ((rest = PQflush(pg)) == 1) {
         if (!await(message, POLLIN | POLLOUT))
             return 0;
@@ -191,7 +197,7 @@ static int fetch(struct pgsql_message *message, PGresult **ret_result)
 {
     PGconn *pg = message->connection->pg;
 
-    while (PQisBusy(pg)) {
+    while (!is_watched(message) && PQisBusy(pg)) {
         if (!await(message, POLLIN))
             return 0;
         if (!PQconsumeInput(pg))
@@ -199,6 +205,12 @@ static int fetch(struct pgsql_message *message, PGresult **ret_result)
     }
     *ret_result = PQgetResult(pg);
     return 1;
+}
+
+/* The socket was shut down because the time was over, and not by the server. */
+static int is_late(const struct pgsql_message *message)
+{
+    return is_watched(message) && dblock_clock_us() >= message->call->deadline_us;
 }
 
 struct reading {
@@ -294,7 +306,7 @@ static dblock_status judge(struct pgsql_message *message, const struct reading *
         connection->is_broken = 1;
     if (!reading->is_synced)
         connection->is_broken = 1;
-    if (!reading->is_in_time || sent == 0)
+    if (!reading->is_in_time || sent == 0 || (sqlstate == NULL && is_late(message)))
         return pgsql_connection_error(connection, message->action, message->name, lost,
             "no answer from the server in time", reterr);
     if (sqlstate == NULL)
