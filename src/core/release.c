@@ -9,9 +9,24 @@
 #include "core/hold.h"
 #include "core/keeper.h"
 #include "core/queue.h"
+#include "core/release.h"
 #include "core/session.h"
 #include "core/trace.h"
 #include "core/watch.h"
+
+dblock_status dblk_release_judge(const dblock_lock *lock, int32_t outcome, int was_uncertain)
+{
+    switch (outcome) {
+    case DBLOCK_ANSWER_YES:
+        return DBLOCK_OK;
+    case DBLOCK_ANSWER_PINNED:
+        return DBLOCK_PENDING;
+    default:
+        return was_uncertain      ? DBLOCK_OK
+            : lock->is_given_back ? DBLOCK_NOT_HELD
+                                  : DBLOCK_LOST;
+    }
+}
 
 /* A lease or insert row. A lost answer is asked for again: a drop compares the owner, so "not in
  * force" after an uncertain one is most likely its own work. */
@@ -27,16 +42,7 @@ static dblock_status release_row(dblock_client *client, dblock_lock *lock, uint6
     status = dblk_short(client, now_us, lock->link_id, dblk_hold_drop, &request, &result, error);
     if (status != DBLOCK_OK)
         return status;
-    switch (result.answer.outcome) {
-    case DBLOCK_ANSWER_YES:
-        return DBLOCK_OK;
-    case DBLOCK_ANSWER_PINNED:
-        return DBLOCK_PENDING;
-    default:
-        return result.was_uncertain ? DBLOCK_OK
-            : lock->is_given_back   ? DBLOCK_NOT_HELD
-                                    : DBLOCK_LOST;
-    }
+    return dblk_release_judge(lock, result.answer.outcome, result.was_uncertain);
 }
 
 static dblock_status release_connection(
@@ -86,8 +92,7 @@ static dblock_status release_connection(
     return is_gone && status == DBLOCK_E_CONNECTION ? DBLOCK_LOST : status;
 }
 
-/* HELD -> RELEASING, or what this call answers instead. */
-static dblock_status begin_release(dblock_lock *lock, uint64_t now_us, int *ret_is_handed)
+dblock_status dblk_release_begin(dblock_lock *lock, uint64_t now_us, int *ret_is_handed)
 {
     dblock_client *client = lock->client;
     dblock_status status = DBLOCK_OK;
@@ -124,7 +129,7 @@ static dblock_status begin_release(dblock_lock *lock, uint64_t now_us, int *ret_
     return status;
 }
 
-static void end_release(dblock_lock *lock, dblock_status status)
+void dblk_release_end(dblock_lock *lock, dblock_status status)
 {
     dblock_client *client = lock->client;
     struct dblk_channel *channel = lock->channel;
@@ -168,12 +173,12 @@ dblock_status dblock_release(dblock_lock *lock, struct dblock_error *reterr)
     client = lock->client;
     dblk_watch_end(lock);
     begun_us = dblk_now_us();
-    status = begin_release(lock, begun_us, &is_handed);
+    status = dblk_release_begin(lock, begun_us, &is_handed);
     if (status == DBLOCK_OK && !is_handed) {
         dblk_error_clear(&error);
         status = lock->channel != NULL ? release_connection(client, lock, begun_us, &error)
                                        : release_row(client, lock, begun_us, &error);
-        end_release(lock, status);
+        dblk_release_end(lock, status);
     }
     if (status != DBLOCK_NOT_HELD)
         dblk_trace(client, DBLOCK_TRACE_RELEASE, status, lock->subject.name,

@@ -22,7 +22,8 @@ for library in libdblock libdblock-load "${drivers[@]/#/libdblock-}"; do
         continue
     fi
     if [ $library = libdblock ]; then
-        functions_of include/dblock/check.h include/dblock/dblock.h include/dblock/status.h include/dblock/sys/*.h
+        functions_of include/dblock/check.h include/dblock/dblock.h include/dblock/many.h \
+            include/dblock/status.h include/dblock/sys/*.h
     else
         functions_of "include/dblock/${library#libdblock-}.h"
     fi > "$folder/headers"

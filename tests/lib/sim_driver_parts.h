@@ -83,6 +83,15 @@ int sim_line_has_first(
 void sim_line_ring(
     struct dblock_connection *connection, int strategy, const struct dblock_subject *subject);
 
+/* Of lease or insert. */
+dblock_status sim_take_many(struct dblock_connection *connection, int32_t strategy,
+    const struct dblock_call *call, const struct dblock_take *terms,
+    const struct dblock_many *many, size_t *ret_place, struct dblock_grant *holder,
+    struct dblock_answer *answer, struct dblock_error *reterr);
+dblock_status sim_drop_many(struct dblock_connection *connection, int32_t strategy,
+    const struct dblock_call *call, const struct dblock_many *many, struct dblock_answer *answer,
+    struct dblock_error *reterr);
+
 /* Entries of the driver table. */
 dblock_status sim_line_stand(struct dblock_connection *connection, const struct dblock_call *call,
     int strategy, const struct dblock_subject *subject, uint64_t wait_us, int is_fair,

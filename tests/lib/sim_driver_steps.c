@@ -185,6 +185,20 @@ static dblock_status hold_draw(struct dblock_connection *connection, int32_t str
         const unsigned char *owner, struct dblock_answer *answer, struct dblock_error *reterr)     \
     {                                                                                              \
         return hold_draw(connection, strategy, call, subject, owner, answer, reterr);              \
+    }                                                                                              \
+    static dblock_status prefix##_take_many(struct dblock_connection *connection,                  \
+        const struct dblock_call *call, const struct dblock_take *terms,                           \
+        const struct dblock_many *many, size_t *ret_place, struct dblock_grant *holder,            \
+        struct dblock_answer *answer, struct dblock_error *reterr)                                 \
+    {                                                                                              \
+        return sim_take_many(                                                                      \
+            connection, strategy, call, terms, many, ret_place, holder, answer, reterr);           \
+    }                                                                                              \
+    static dblock_status prefix##_drop_many(struct dblock_connection *connection,                  \
+        const struct dblock_call *call, const struct dblock_many *many,                            \
+        struct dblock_answer *answer, struct dblock_error *reterr)                                 \
+    {                                                                                              \
+        return sim_drop_many(connection, strategy, call, many, answer, reterr);                    \
     }
 
 HOLD_ENTRIES(lease, DBLOCK_LEASE)
@@ -344,8 +358,10 @@ static const dblock_driver driver = {
     .connection = { sim_connection_open, sim_connection_close, sim_connection_is_alive,
         sim_connection_fd, connection_ping, connection_verify },
     .session = { session_begin, session_renew, session_end, session_holds },
-    .lease = { lease_take, lease_drop, lease_extend, lease_look, lease_draw },
-    .insert = { insert_take, insert_drop, insert_extend, insert_look, insert_draw },
+    .lease = { lease_take, lease_drop, lease_extend, lease_look, lease_draw, lease_take_many,
+        lease_drop_many },
+    .insert = { insert_take, insert_drop, insert_extend, insert_look, insert_draw,
+        insert_take_many, insert_drop_many },
     .line = { sim_line_stand, sim_line_rest, sim_line_leave, 0 },
     .row = { row_seed, row_take, row_drop, row_prove, row_draw },
     .advisory = { NULL, advisory_take, advisory_drop, advisory_prove, advisory_draw },

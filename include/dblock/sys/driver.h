@@ -43,6 +43,7 @@
 
 #include "../check.h"
 #include "../dblock.h"
+#include "../many.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -193,6 +194,15 @@ struct dblock_driver_session {
         struct dblock_answer *answer, struct dblock_error *reterr);
 };
 
+/* Several names of one strategy, in their byte order, no two the same; at most DBLOCK_MANY_MAX. */
+struct dblock_many {
+    size_t n_names;
+    struct dblock_subject *subjects;
+    const unsigned char **owners; /* DBLOCK_ID_SIZE bytes each */
+    int64_t *tokens;              /* take_many fills them on YES */
+    int32_t *outcomes;            /* drop_many; what is YES or NO already is not asked again */
+};
+
 /* Lease and insert: grants that are rows. */
 struct dblock_driver_hold {
     /* YES: taken, committed durably, with a token larger than all before (token, now_us,
@@ -227,6 +237,21 @@ struct dblock_driver_hold {
      * NULL: grants do not go from thread to thread within a client. */
     dblock_status (*draw)(struct dblock_connection *connection, const struct dblock_call *call,
         const struct dblock_subject *subject, const unsigned char *owner,
+        struct dblock_answer *answer, struct dblock_error *reterr);
+    /* All of them or none, for `terms` (whose subject and owner are not meant). YES: all taken,
+     * durably, tokens filled. BUSY, PINNED: as take, of the name number *ret_place, and the line
+     * that is heeded is that of any of them. AGAIN, SESSION, LATE. Other than YES: none is taken,
+     * not even for a moment unless the answer is AGAIN. E_UNCERTAIN: any of them may be. Two that
+     * take the same names at once wait for each other never in a circle: at worst both are AGAIN.
+     * NULL: cannot. */
+    dblock_status (*take_many)(struct dblock_connection *connection,
+        const struct dblock_call *call, const struct dblock_take *terms,
+        const struct dblock_many *many, size_t *ret_place, struct dblock_grant *holder,
+        struct dblock_answer *answer, struct dblock_error *reterr);
+    /* As drop without keep_us, for each of them, in one message: outcomes filled. NULL: the library
+     * drops one after the other. */
+    dblock_status (*drop_many)(struct dblock_connection *connection,
+        const struct dblock_call *call, const struct dblock_many *many,
         struct dblock_answer *answer, struct dblock_error *reterr);
 };
 
