@@ -36,6 +36,8 @@ static const struct dblock_driver driver = {
             .extend = sqlite_lease_extend,
             .look = sqlite_lease_look,
             .draw = sqlite_lease_draw,
+            .take_many = sqlite_lease_take_many,
+            .drop_many = sqlite_lease_drop_many,
         },
     .insert =
         {
@@ -44,6 +46,8 @@ static const struct dblock_driver driver = {
             .extend = sqlite_insert_extend,
             .look = sqlite_insert_look,
             .draw = sqlite_insert_draw,
+            .take_many = sqlite_insert_take_many,
+            .drop_many = sqlite_insert_drop_many,
         },
     .line =
         {

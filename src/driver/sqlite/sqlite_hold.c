@@ -10,16 +10,9 @@
 
 #include <string.h>
 
-/* What a look found, as far as a take needs it. */
-struct finding {
-    int judgement; /* GRANT_*; FREE also without a row */
-    int64_t end_us;
-    unsigned char session[DBLOCK_ID_SIZE]; /* of GRANT_EXPIRED */
-};
-
-static dblock_status look_at(const struct sqlite_hold *hold, struct dblock_connection *connection,
-    const struct dblock_subject *subject, struct finding *finding, struct dblock_grant *grant,
-    struct dblock_error *reterr)
+dblock_status sqlite_hold_look_at(const struct sqlite_hold *hold,
+    struct dblock_connection *connection, const struct dblock_subject *subject,
+    struct sqlite_finding *finding, struct dblock_grant *grant, struct dblock_error *reterr)
 {
     sqlite3_stmt *statement = NULL;
     int has_row = 0;
@@ -43,11 +36,9 @@ static dblock_status look_at(const struct sqlite_hold *hold, struct dblock_conne
     return DBLOCK_OK;
 }
 
-/* One attempt. `*ret_outcome` is YES, or why not as far as the statement itself can tell: SESSION,
- * LATE, else AGAIN (held, or an expired session stands in the way). */
-static dblock_status attempt(const struct sqlite_hold *hold, struct dblock_connection *connection,
-    const struct dblock_take *take, int32_t *ret_outcome, struct dblock_answer *answer,
-    struct dblock_error *reterr)
+dblock_status sqlite_hold_attempt(const struct sqlite_hold *hold,
+    struct dblock_connection *connection, const struct dblock_take *take, int32_t *ret_outcome,
+    struct dblock_answer *answer, struct dblock_error *reterr)
 {
     const struct dblock_target *target = connection->target;
     sqlite3_stmt *statement = NULL;
@@ -87,23 +78,32 @@ static dblock_status attempt(const struct sqlite_hold *hold, struct dblock_conne
     return DBLOCK_OK;
 }
 
+dblock_status sqlite_hold_end_expired(struct dblock_connection *connection,
+    const unsigned char *session, struct dblock_error *reterr)
+{
+    sqlite3_stmt *statement = NULL;
+    dblock_status status =
+        sqlite_prepare(connection, STATEMENT_SESSION_END_EXPIRED, &statement, reterr);
+
+    if (status == DBLOCK_OK) {
+        sqlite_bind_id(statement, 1, session);
+        status = sqlite_change(connection, statement, NULL, reterr);
+    }
+    return status;
+}
+
 /* Ends the expired session and takes the name, or neither. If it turns out that the session was
  * renewed meanwhile the attempt fails by itself: the row still names a session that is there. */
 static dblock_status take_over(const struct sqlite_hold *hold, struct dblock_connection *connection,
     const struct dblock_take *take, const unsigned char *session, int32_t *ret_outcome,
     struct dblock_answer *answer, struct dblock_error *reterr)
 {
-    sqlite3_stmt *statement = NULL;
     dblock_status status = sqlite_begin(connection, reterr);
 
     if (status == DBLOCK_OK)
-        status = sqlite_prepare(connection, STATEMENT_SESSION_END_EXPIRED, &statement, reterr);
-    if (status == DBLOCK_OK) {
-        sqlite_bind_id(statement, 1, session);
-        status = sqlite_change(connection, statement, NULL, reterr);
-    }
+        status = sqlite_hold_end_expired(connection, session, reterr);
     if (status == DBLOCK_OK)
-        status = attempt(hold, connection, take, ret_outcome, answer, reterr);
+        status = sqlite_hold_attempt(hold, connection, take, ret_outcome, answer, reterr);
     /* an expired session is ended for good, whatever became of the attempt */
     if (status == DBLOCK_OK)
         status = sqlite_commit(connection, reterr);
@@ -112,11 +112,11 @@ static dblock_status take_over(const struct sqlite_hold *hold, struct dblock_con
 
 /* Looks who has the name; `*ret_outcome` becomes BUSY if anybody does. */
 static dblock_status find_holder(const struct sqlite_hold *hold,
-    struct dblock_connection *connection, const struct dblock_take *take, struct finding *finding,
+    struct dblock_connection *connection, const struct dblock_take *take, struct sqlite_finding *finding,
     int32_t *ret_outcome, struct dblock_grant *holder, struct dblock_answer *answer,
     struct dblock_error *reterr)
 {
-    dblock_status status = look_at(hold, connection, &take->subject, finding, holder, reterr);
+    dblock_status status = sqlite_hold_look_at(hold, connection, &take->subject, finding, holder, reterr);
 
     connection->expects_busy = status == DBLOCK_OK && finding->judgement == GRANT_HELD;
     if (connection->expects_busy) {
@@ -136,7 +136,7 @@ dblock_status sqlite_hold_take(const struct sqlite_hold *hold, struct dblock_con
     const struct dblock_call *call, const struct dblock_take *take, struct dblock_grant *holder,
     struct dblock_answer *answer, struct dblock_error *reterr)
 {
-    struct finding finding = {GRANT_FREE, 0, {0}};
+    struct sqlite_finding finding = {GRANT_FREE, 0, {0}};
     int32_t outcome = DBLOCK_ANSWER_AGAIN;
     dblock_status status =
         sqlite_step_begin(connection, call, hold->take_action, take->subject.name, reterr);
@@ -152,7 +152,7 @@ dblock_status sqlite_hold_take(const struct sqlite_hold *hold, struct dblock_con
         connection->expects_busy = 0;
     if (status == DBLOCK_OK && !connection->expects_busy) {
         connection->is_patient = 0;
-        status = attempt(hold, connection, take, &outcome, answer, reterr);
+        status = sqlite_hold_attempt(hold, connection, take, &outcome, answer, reterr);
         connection->is_patient = 1;
         if (status == SQLITE_STEP_AGAIN)
             status = DBLOCK_OK;
@@ -165,7 +165,7 @@ dblock_status sqlite_hold_take(const struct sqlite_hold *hold, struct dblock_con
     if (finding.judgement == GRANT_EXPIRED)
         status = take_over(hold, connection, take, finding.session, &outcome, answer, reterr);
     else if (outcome == DBLOCK_ANSWER_AGAIN)
-        status = attempt(hold, connection, take, &outcome, answer, reterr);
+        status = sqlite_hold_attempt(hold, connection, take, &outcome, answer, reterr);
     if (status == DBLOCK_OK && outcome == DBLOCK_ANSWER_AGAIN)
         status = find_holder(hold, connection, take, &finding, &outcome, holder, answer, reterr);
 done:
@@ -236,12 +236,12 @@ dblock_status sqlite_hold_look(const struct sqlite_hold *hold, struct dblock_con
     const struct dblock_call *call, const struct dblock_subject *subject,
     struct dblock_grant *grant, struct dblock_answer *answer, struct dblock_error *reterr)
 {
-    struct finding finding = {GRANT_FREE, 0, {0}};
+    struct sqlite_finding finding = {GRANT_FREE, 0, {0}};
     dblock_status status =
         sqlite_step_begin(connection, call, hold->look_action, subject->name, reterr);
 
     if (status == DBLOCK_OK)
-        status = look_at(hold, connection, subject, &finding, grant, reterr);
+        status = sqlite_hold_look_at(hold, connection, subject, &finding, grant, reterr);
     answer->outcome = DBLOCK_ANSWER_NO;
     if (finding.judgement == GRANT_HELD) {
         answer->outcome = DBLOCK_ANSWER_YES;

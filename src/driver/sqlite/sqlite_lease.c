@@ -59,3 +59,19 @@ dblock_status sqlite_lease_draw(struct dblock_connection *connection,
 {
     return sqlite_hold_draw(&sqlite_lease_hold, connection, call, subject, owner, answer, reterr);
 }
+
+dblock_status sqlite_lease_take_many(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_take *terms,
+    const struct dblock_many *many, size_t *ret_place, struct dblock_grant *holder,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    return sqlite_hold_take_many(&sqlite_lease_hold, connection, call, terms, many, ret_place, holder,
+        answer, reterr);
+}
+
+dblock_status sqlite_lease_drop_many(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_many *many, struct dblock_answer *answer,
+    struct dblock_error *reterr)
+{
+    return sqlite_hold_drop_many(&sqlite_lease_hold, connection, call, many, answer, reterr);
+}

@@ -105,4 +105,20 @@ dblock_status sqlite_observe_check(struct dblock_connection *connection,
     const struct dblock_call *call, dblock_finding_fn fn, void *context,
     struct dblock_answer *answer, struct dblock_error *reterr);
 
+dblock_status sqlite_lease_take_many(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_take *terms,
+    const struct dblock_many *many, size_t *ret_place, struct dblock_grant *holder,
+    struct dblock_answer *answer, struct dblock_error *reterr);
+dblock_status sqlite_lease_drop_many(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_many *many, struct dblock_answer *answer,
+    struct dblock_error *reterr);
+
+dblock_status sqlite_insert_take_many(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_take *terms,
+    const struct dblock_many *many, size_t *ret_place, struct dblock_grant *holder,
+    struct dblock_answer *answer, struct dblock_error *reterr);
+dblock_status sqlite_insert_drop_many(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_many *many, struct dblock_answer *answer,
+    struct dblock_error *reterr);
+
 #endif
