@@ -37,6 +37,8 @@ static const struct dblock_driver driver = {
             .extend = pgsql_lease_extend,
             .look = pgsql_lease_look,
             .draw = pgsql_lease_draw,
+            .take_many = pgsql_lease_take_many,
+            .drop_many = pgsql_lease_drop_many,
         },
     .insert =
         {
@@ -45,6 +47,8 @@ static const struct dblock_driver driver = {
             .extend = pgsql_insert_extend,
             .look = pgsql_insert_look,
             .draw = pgsql_insert_draw,
+            .take_many = pgsql_insert_take_many,
+            .drop_many = pgsql_insert_drop_many,
         },
     .line =
         {

@@ -192,7 +192,7 @@ dblock_status pgsql_hold_look(const struct pgsql_hold *hold, struct dblock_conne
 
 /* A grant that was in force, and was skipped: is somebody standing on its row, or has it changed
  * hands since the snapshot? One more round trip, in this rare case alone. */
-static dblock_status judge_skipped(const struct pgsql_hold *hold,
+dblock_status pgsql_hold_judge_skipped(const struct pgsql_hold *hold,
     struct dblock_connection *connection, const struct dblock_call *call,
     const struct dblock_subject *subject, const unsigned char *owner, int32_t otherwise,
     struct dblock_answer *answer, struct dblock_error *reterr)
@@ -244,7 +244,7 @@ static dblock_status run_ending(const struct pgsql_hold *hold, enum pgsql_statem
     if (!is_skipped)
         return status;
     /* a break: whoever has it now is another, and was not meant by what was read */
-    return judge_skipped(hold, connection, call, subject, owner != NULL ? owner : seen,
+    return pgsql_hold_judge_skipped(hold, connection, call, subject, owner != NULL ? owner : seen,
         owner != NULL ? DBLOCK_ANSWER_NO : DBLOCK_ANSWER_AGAIN, answer, reterr);
 }
 
@@ -305,7 +305,7 @@ dblock_status pgsql_hold_drop(const struct pgsql_hold *hold, struct dblock_conne
     status = pgsql_message_fini(&message, status, answer);
     if (status != DBLOCK_OK || is_done || answer->outcome != 0)
         return status;
-    return judge_skipped(
+    return pgsql_hold_judge_skipped(
         hold, connection, call, subject, owner, DBLOCK_ANSWER_NO, answer, reterr);
 }
 

@@ -13,6 +13,10 @@ const struct pgsql_hold pgsql_hold_insert = {
     .look = STATEMENT_INSERT_LOOK,
     .end = STATEMENT_INSERT_END,
     .draw = STATEMENT_INSERT_DRAW,
+    .many_gate = STATEMENT_INSERT_MANY_GATE,
+    .many_take = STATEMENT_INSERT_MANY_TAKE,
+    .many_keep = STATEMENT_INSERT_MANY_KEEP,
+    .many_drop = STATEMENT_INSERT_MANY_DROP,
     .take_action = "take insert",
     .drop_action = "release insert",
     .extend_action = "extend insert",
@@ -58,4 +62,20 @@ dblock_status pgsql_insert_draw(struct dblock_connection *connection,
     const unsigned char *owner, struct dblock_answer *answer, struct dblock_error *reterr)
 {
     return pgsql_hold_draw(&pgsql_hold_insert, connection, call, subject, owner, answer, reterr);
+}
+
+dblock_status pgsql_insert_take_many(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_take *terms,
+    const struct dblock_many *many, size_t *ret_place, struct dblock_grant *holder,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    return pgsql_hold_take_many(&pgsql_hold_insert, connection, call, terms, many, ret_place, holder,
+        answer, reterr);
+}
+
+dblock_status pgsql_insert_drop_many(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_many *many, struct dblock_answer *answer,
+    struct dblock_error *reterr)
+{
+    return pgsql_hold_drop_many(&pgsql_hold_insert, connection, call, many, answer, reterr);
 }

@@ -13,6 +13,10 @@ const struct pgsql_hold pgsql_hold_lease = {
     .look = STATEMENT_LEASE_LOOK,
     .end = STATEMENT_LEASE_END,
     .draw = STATEMENT_LEASE_DRAW,
+    .many_gate = STATEMENT_LEASE_MANY_GATE,
+    .many_take = STATEMENT_LEASE_MANY_TAKE,
+    .many_keep = STATEMENT_LEASE_MANY_KEEP,
+    .many_drop = STATEMENT_LEASE_MANY_DROP,
     .take_action = "take lease",
     .drop_action = "release lease",
     .extend_action = "extend lease",
@@ -58,4 +62,20 @@ dblock_status pgsql_lease_draw(struct dblock_connection *connection,
     const unsigned char *owner, struct dblock_answer *answer, struct dblock_error *reterr)
 {
     return pgsql_hold_draw(&pgsql_hold_lease, connection, call, subject, owner, answer, reterr);
+}
+
+dblock_status pgsql_lease_take_many(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_take *terms,
+    const struct dblock_many *many, size_t *ret_place, struct dblock_grant *holder,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    return pgsql_hold_take_many(&pgsql_hold_lease, connection, call, terms, many, ret_place, holder,
+        answer, reterr);
+}
+
+dblock_status pgsql_lease_drop_many(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_many *many, struct dblock_answer *answer,
+    struct dblock_error *reterr)
+{
+    return pgsql_hold_drop_many(&pgsql_hold_lease, connection, call, many, answer, reterr);
 }

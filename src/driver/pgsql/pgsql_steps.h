@@ -103,6 +103,7 @@ dblock_status pgsql_observe_check(struct dblock_connection *connection,
 struct pgsql_hold {
     int32_t strategy;
     enum pgsql_statement gate, clear, take, drop, extend, look, end, draw;
+    enum pgsql_statement many_gate, many_take, many_keep, many_drop;
     const char *take_action, *drop_action, *extend_action, *look_action, *end_action,
         *draw_action; /* "take lease" */
 };
@@ -131,6 +132,35 @@ dblock_status pgsql_hold_end(const struct pgsql_hold *hold, struct dblock_connec
 dblock_status pgsql_hold_draw(const struct pgsql_hold *hold, struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_subject *subject,
     const unsigned char *owner, struct dblock_answer *answer, struct dblock_error *reterr);
+
+/* A grant that was in force, and was skipped: PINNED if somebody stands on its row, else `otherwise`. */
+dblock_status pgsql_hold_judge_skipped(const struct pgsql_hold *hold,
+    struct dblock_connection *connection, const struct dblock_call *call,
+    const struct dblock_subject *subject, const unsigned char *owner, int32_t otherwise,
+    struct dblock_answer *answer, struct dblock_error *reterr);
+
+/* Several names (pgsql_many.c). */
+dblock_status pgsql_hold_take_many(const struct pgsql_hold *hold,
+    struct dblock_connection *connection, const struct dblock_call *call,
+    const struct dblock_take *terms, const struct dblock_many *many, size_t *ret_place,
+    struct dblock_grant *holder, struct dblock_answer *answer, struct dblock_error *reterr);
+dblock_status pgsql_hold_drop_many(const struct pgsql_hold *hold,
+    struct dblock_connection *connection, const struct dblock_call *call,
+    const struct dblock_many *many, struct dblock_answer *answer, struct dblock_error *reterr);
+dblock_status pgsql_lease_take_many(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_take *terms,
+    const struct dblock_many *many, size_t *ret_place, struct dblock_grant *holder,
+    struct dblock_answer *answer, struct dblock_error *reterr);
+dblock_status pgsql_lease_drop_many(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_many *many, struct dblock_answer *answer,
+    struct dblock_error *reterr);
+dblock_status pgsql_insert_take_many(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_take *terms,
+    const struct dblock_many *many, size_t *ret_place, struct dblock_grant *holder,
+    struct dblock_answer *answer, struct dblock_error *reterr);
+dblock_status pgsql_insert_drop_many(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_many *many, struct dblock_answer *answer,
+    struct dblock_error *reterr);
 
 /* The last token of a row or advisory lock. */
 dblock_status pgsql_token_draw(struct dblock_connection *connection,

@@ -8,10 +8,12 @@
 /* Numbers of built-in types, fixed for ever: src/include/catalog/pg_type.dat. */
 enum {
     TYPE_BOOL = 16,
-    TYPE_BYTEA = 17,
+    TYPE_BYTEA = PGSQL_TYPE_BYTEA,
     TYPE_INT8 = 20,
-    TYPE_INT4 = 23,
+    TYPE_INT4 = PGSQL_TYPE_INT4,
     TYPE_TEXT = 25,
+    TYPE_BYTEA_ARRAY = 1001,
+    TYPE_INT4_ARRAY = 1007,
     TYPE_TIMESTAMPTZ = 1184,
     TYPE_INTERVAL = 1186
 };
@@ -72,6 +74,12 @@ void pgsql_put_name(struct pgsql_parameters *parameters, const struct dblock_sub
 void pgsql_put_id(struct pgsql_parameters *parameters, const unsigned char *id)
 {
     put(parameters, TYPE_BYTEA, id, DBLOCK_ID_SIZE);
+}
+
+void pgsql_put_array(
+    struct pgsql_parameters *parameters, int is_bytes, const void *bytes, size_t size)
+{
+    put(parameters, is_bytes ? TYPE_BYTEA_ARRAY : TYPE_INT4_ARRAY, bytes, size);
 }
 
 void pgsql_put_text(struct pgsql_parameters *parameters, const char *text)

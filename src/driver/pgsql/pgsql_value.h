@@ -12,6 +12,8 @@
 
 enum { PGSQL_PARAMETERS_MAX = 13 };
 
+enum { PGSQL_TYPE_BYTEA = 17, PGSQL_TYPE_INT4 = 23 }; /* for the elements of arrays */
+
 struct pgsql_parameters {
     int n;
     Oid types[PGSQL_PARAMETERS_MAX];
@@ -24,6 +26,9 @@ struct pgsql_parameters {
 void pgsql_put_name(struct pgsql_parameters *parameters, const struct dblock_subject *subject);
 void pgsql_put_bytes(struct pgsql_parameters *parameters, const void *bytes, size_t size);
 void pgsql_put_id(struct pgsql_parameters *parameters, const unsigned char *id);
+/* An array of bytea or of int4 in binary form. */
+void pgsql_put_array(
+    struct pgsql_parameters *parameters, int is_bytes, const void *bytes, size_t size);
 void pgsql_put_text(struct pgsql_parameters *parameters, const char *text);
 void pgsql_put_bool(struct pgsql_parameters *parameters, int value);
 void pgsql_put_int32(struct pgsql_parameters *parameters, int32_t value);
