@@ -140,23 +140,25 @@ static int begin_bells(struct dblock_connection *connection)
     return 1;
 }
 
-/* Room for one more. If there is none, some of the oldest go, in case that nobody will ever
+/* Room for so many more. If there is none, some of the oldest go, in case that nobody will ever
  * give them back, but now and then only: whoever really holds so many pays nothing for it. */
-static int has_room(struct dblock_connection *connection)
+static int has_room(struct dblock_connection *connection, size_t n_more)
 {
     struct mysql_bells *bells = connection->bells;
     struct mysql_bell_register *all;
     uint64_t now_us;
     size_t i;
 
-    if (bells->n < BELLS_MAX)
+    if (bells->n + n_more <= BELLS_MAX)
         return 1;
+    if (bells->n < BELLS_MAX / 2)
+        return 0;
     now_us = dblock_clock_us();
     if (bells->cleared_us != 0 && now_us - bells->cleared_us < CLEAR_US)
         return 0;
     bells->cleared_us = now_us;
     all = lock_register(connection);
-    for (i = 0; i < BATCH; ++i)
+    for (i = 0; i < BATCH && i < bells->n; ++i)
         mark(bells, &bells->all[i]);
     unlock_register(all);
     return 0;
@@ -166,9 +168,18 @@ void mysql_bell_offer(struct dblock_connection *connection, const unsigned char 
 {
     /* Galera may run a statement twice, and these locks count. */
     int can_ring = connection->has_line && !connection->is_multi_writer &&
-        begin_bells(connection) && has_room(connection);
+        begin_bells(connection) && has_room(connection, 1);
 
     put_bell(connection, owner, can_ring);
+}
+
+int mysql_bell_offer_many(struct dblock_connection *connection, size_t n_names)
+{
+    int can_ring = connection->has_line && !connection->is_multi_writer &&
+        begin_bells(connection) && has_room(connection, n_names);
+
+    mysql_in_number(connection, MYSQL_N_RINGS, can_ring);
+    return can_ring;
 }
 
 void mysql_bell_locked(

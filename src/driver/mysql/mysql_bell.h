@@ -25,6 +25,8 @@ void mysql_bell_name(
 
 /* Before a take: puts the bell into the statement's inputs, or that there can be none. */
 void mysql_bell_offer(struct dblock_connection *connection, const unsigned char *owner);
+/* Before a take of several: 1 if each of them is to have its bell. */
+int mysql_bell_offer_many(struct dblock_connection *connection, size_t n_names);
 /* After it: the bell is locked. `is_granted` 0: and it is of no use. */
 void mysql_bell_locked(
     struct dblock_connection *connection, const unsigned char *owner, int is_granted);

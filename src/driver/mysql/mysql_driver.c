@@ -44,6 +44,7 @@ static const struct dblock_driver driver = {
         .extend = mysql_lease_extend,
         .look = mysql_lease_look,
         .draw = mysql_lease_draw,
+        .take_many = mysql_lease_take_many,
     },
     .insert = {
         .take = mysql_insert_take,
@@ -51,6 +52,7 @@ static const struct dblock_driver driver = {
         .extend = mysql_insert_extend,
         .look = mysql_insert_look,
         .draw = mysql_insert_draw,
+        .take_many = mysql_insert_take_many,
     },
     .line = {
         .stand = mysql_line_stand,

@@ -43,3 +43,12 @@ dblock_status mysql_insert_draw(struct dblock_connection *connection, const stru
 {
     return mysql_hold_draw(&mysql_hold_insert, connection, call, subject, owner, answer, reterr);
 }
+
+dblock_status mysql_insert_take_many(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_take *terms,
+    const struct dblock_many *many, size_t *ret_place, struct dblock_grant *holder,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    return mysql_hold_take_many(
+        &mysql_hold_insert, connection, call, terms, many, ret_place, holder, answer, reterr);
+}

@@ -22,4 +22,9 @@ dblock_status mysql_insert_draw(struct dblock_connection *connection, const stru
     const struct dblock_subject *subject, const unsigned char *owner, struct dblock_answer *answer,
     struct dblock_error *reterr);
 
+dblock_status mysql_insert_take_many(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_take *terms,
+    const struct dblock_many *many, size_t *ret_place, struct dblock_grant *holder,
+    struct dblock_answer *answer, struct dblock_error *reterr);
+
 #endif

@@ -43,3 +43,12 @@ dblock_status mysql_lease_draw(struct dblock_connection *connection, const struc
 {
     return mysql_hold_draw(&mysql_hold_lease, connection, call, subject, owner, answer, reterr);
 }
+
+dblock_status mysql_lease_take_many(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_take *terms,
+    const struct dblock_many *many, size_t *ret_place, struct dblock_grant *holder,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    return mysql_hold_take_many(
+        &mysql_hold_lease, connection, call, terms, many, ret_place, holder, answer, reterr);
+}

@@ -91,18 +91,37 @@ static unsigned int wait_on_server(struct dblock_connection *connection,
 }
 
 /* Has a place no more, if it had one, and its connection may idle again. */
+static int fill_leave(const struct dblock_connection *connection, char sql[SQL_MAX])
+{
+    struct mysql_literal literals[4];
+
+    literals[0] = number(MYSQL_IDLE_SECONDS);
+    put_gate(connection, literals + 1);
+    return mysql_text_fill(sql, SQL_MAX, mysql_sql_line_leave, literals, 4);
+}
+
 void mysql_line_leave(struct dblock_connection *connection)
 {
     struct dblock_call limit = { dblock_clock_us() + connection->target->io_timeout_us, -1 };
-    struct mysql_literal literals[4];
     char sql[SQL_MAX];
 
     connection->place.is_watched = 0;
-    literals[0] = number(MYSQL_IDLE_SECONDS);
-    put_gate(connection, literals + 1);
-    if (!mysql_text_fill(sql, sizeof sql, mysql_sql_line_leave, literals, 4) ||
-        mysql_text_send(connection, sql, &limit) != 0)
+    if (!fill_leave(connection, sql) || mysql_text_send(connection, sql, &limit) != 0)
         connection->is_dead = 1;
+}
+
+/* A KILL QUERY that was to wake him may have met the leave instead: then the place is still his,
+ * and nobody would take it from him while he stands in another line. 0 or a native code. */
+static unsigned int settle_leave(
+    struct dblock_connection *connection, const struct dblock_call *call)
+{
+    char sql[SQL_MAX];
+
+    if (!connection->is_answer_due || mysql_text_collect(connection, call) == 0)
+        return 0;
+    return connection->is_dead    ? connection->error_code
+        : fill_leave(connection, sql) ? mysql_text_run(connection, sql, call, 0, 0, NULL)
+                                      : fail_fill(connection);
 }
 
 static dblock_status fail_line(
@@ -168,8 +187,10 @@ dblock_status mysql_line_stand(struct dblock_connection *connection,
     answer->outcome = DBLOCK_ANSWER_NO;
     if (!connection->has_line)
         return DBLOCK_OK;
+    code = settle_leave(connection, call);
     note_place(connection, strategy, subject);
-    code = begin_watch(connection, call);
+    if (code == 0)
+        code = begin_watch(connection, call);
     if (end_us > call->deadline_us)
         end_us = call->deadline_us;
     while (code == 0 && said != ANSWER_FIRST && now_us < end_us) {
