@@ -81,7 +81,8 @@ struct cut_tally {
 };
 
 /* Tables that end with a NULL name. */
-extern const struct cut_case cut_acquire_cases[], cut_held_cases[], cut_look_cases[];
+extern const struct cut_case cut_acquire_cases[], cut_held_cases[], cut_look_cases[],
+    cut_many_cases[];
 
 /* Runs the cases for one kind in the calling process, which has started no world yet. */
 void cut_lane(const struct cut_database *database, unsigned int kind,

@@ -30,7 +30,7 @@ static struct lane lanes[N_LANES];
 static int run_lane(void *context, int ready_fd)
 {
     static const struct cut_case *const tables[] = { cut_acquire_cases, cut_held_cases,
-        cut_look_cases, NULL };
+        cut_look_cases, cut_many_cases, NULL };
     struct lane *lane = context;
 
     (void)ready_fd;
