@@ -11,7 +11,7 @@ SHELL = /bin/sh
 
 # ------------------------------------------------------------------ variables
 
-FLAVOUR ?= release## release | debug | asan | tsan | cov
+FLAVOUR ?= release## release | debug | asan | tsan | fuzz | cov
 BUILD ?= build/$(FLAVOUR)## where everything is built
 DRIVERS ?=## of pgsql mysql sqlite; default: those whose client library is here
 MYSQL_PKG ?= libmariadb## or mysqlclient: what the mysql driver is built on

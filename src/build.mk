@@ -48,16 +48,20 @@ endif
 
 # ----------------------------------------------------------------------- flags
 
-ifeq ($(filter release debug asan tsan cov,$(FLAVOUR)),)
-$(error FLAVOUR: "$(FLAVOUR)" is none of release debug asan tsan cov)
+ifeq ($(filter release debug asan tsan fuzz cov,$(FLAVOUR)),)
+$(error FLAVOUR: "$(FLAVOUR)" is none of release debug asan tsan fuzz cov)
 endif
 flavour_cflags_release := -O2 -g
 flavour_cflags_debug := -O0 -g -DDBLOCK_DEBUG
 flavour_cflags_asan := -O1 -g -DDBLOCK_DEBUG -fno-omit-frame-pointer \
     -fsanitize=address,undefined -fno-sanitize-recover=all
 flavour_cflags_tsan := -O1 -g -DDBLOCK_DEBUG -fno-omit-frame-pointer -fsanitize=thread
+# Of clang. What a fuzzer is linked with besides is said where it is linked.
+flavour_cflags_fuzz := -O1 -g -DDBLOCK_DEBUG -fno-omit-frame-pointer \
+    -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 flavour_cflags_cov := -O0 -g -DDBLOCK_DEBUG --coverage
 flavour_ldflags_asan := -fsanitize=address,undefined
+flavour_ldflags_fuzz := -fsanitize=address,undefined
 flavour_ldflags_tsan := -fsanitize=thread
 flavour_ldflags_cov := --coverage
 
@@ -69,13 +73,13 @@ dblock_cflags := -std=c11 -pthread -fPIC -fvisibility=hidden -fstack-protector-s
 dblock_cppflags := -D_POSIX_C_SOURCE=200809L
 dblock_ldflags := -pthread -Wl,-z,relro -Wl,-z,now -Wl,--as-needed $(flavour_ldflags_$(FLAVOUR))
 # The sanitizers leave their own symbols undefined in shared libraries.
-shared_ldflags := -shared $(if $(filter asan tsan,$(FLAVOUR)),,-Wl,-z,defs)
+shared_ldflags := -shared $(if $(filter asan tsan fuzz,$(FLAVOUR)),,-Wl,-z,defs)
 
 # The C library complains about _FORTIFY_SOURCE without optimisation, and
 # compilers about a second definition that differs.
 last_optimisation := $(lastword $(filter -O%,$(dblock_cflags) $(CFLAGS)))
 ifeq ($(filter -O0,$(last_optimisation))$(findstring _FORTIFY_SOURCE,$(CPPFLAGS) $(CFLAGS)),)
-ifeq ($(filter asan tsan,$(FLAVOUR)),)
+ifeq ($(filter asan tsan fuzz,$(FLAVOUR)),)
 dblock_cppflags += -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 endif
 endif

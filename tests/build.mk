@@ -103,8 +103,14 @@ $(example_programs): $(test_folder)/%: $(BUILD)/obj/tests/%.o $(test_libraries)
 	$(make_folder)
 	$(call quiet,LINK,$@)$(link) -pie -o $@ $< $(test_link_libs)
 
-test_sources := $(wildcard tests/lib/*.c $(suites_c:%=tests/%/*.c) tests/bench/*/*.c tests/examples/*.c)
+test_sources := $(wildcard tests/lib/*.c tests/fuzz/*.c $(suites_c:%=tests/%/*.c) tests/bench/*/*.c tests/examples/*.c)
 .SECONDARY: $(test_sources:%.c=$(BUILD)/obj/%.o)
+
+# Fuzzers need clang and FLAVOUR=fuzz; none of them needs a server.
+fuzz_programs := $(call to_programs,$(call found,tests/fuzz/*_fuzz.c))
+$(fuzz_programs): $(test_folder)/%: $(BUILD)/obj/tests/%.o $(test_libraries)
+	$(make_folder)
+	$(call quiet,LINK,$@)$(link) -fsanitize=fuzzer -pie -o $@ $< $(test_link_libs)
 
 # ----------------------------------------------------------------------- goals
 
@@ -135,6 +141,14 @@ list-tests:
 
 bench: all $(bench_programs) $(minimal_programs)
 	@tests/bench/run $(BUILD)
+
+# Each fuzzer makes so many inputs, from those of tests/fuzz/corpus/x and new ones.
+FUZZ_RUNS ?= 20000
+.PHONY: fuzz list-fuzzers
+list-fuzzers:
+	@printf '%s\n' $(fuzz_programs)
+fuzz: $(fuzz_programs)
+	@exec tests/fuzz/run $(FUZZ_RUNS) $(fuzz_programs)
 
 # The cut tests and the bank need servers (ci/services); without one they say so.
 cut_programs := $(filter %_cut_test %_hang_test,$(call programs_of,system))

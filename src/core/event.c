@@ -202,7 +202,7 @@ dblock_status dblock_client_next_event(dblock_client *client, struct dblock_even
         return DBLOCK_E_FORKED;
     memcpy(&given_size, ret_event, sizeof given_size);
     /* before the event is taken out of the queue */
-    if (given_size < sizeof given_size || given_size > DBLK_STRUCT_SIZE_MAX)
+    if (!dblk_struct_size_is_good(given_size))
         return DBLOCK_E_ARGUMENT;
     dblk_lock_client(client);
     node = client->events.first;

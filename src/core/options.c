@@ -12,7 +12,7 @@
 static dblock_status check_size(size_t given_size, const char *initializer, const char *what,
     struct dblock_error *reterr)
 {
-    if (given_size >= sizeof given_size && given_size <= DBLK_STRUCT_SIZE_MAX)
+    if (dblk_struct_size_is_good(given_size))
         return DBLOCK_OK;
     return dblock_error_set(
         reterr, DBLOCK_E_ARGUMENT, initializer, "%s: struct_size is %zu", what, given_size);

@@ -13,6 +13,13 @@
  * what follows it may not be there to be looked at. */
 #define DBLK_STRUCT_SIZE_MAX 4096u
 
+/* Every public struct begins with its size, so that is a multiple of that type's. Any other would
+ * end in the middle of a member, and half a pointer leads nowhere. */
+static inline int dblk_struct_size_is_good(size_t size)
+{
+    return size >= sizeof size && size <= DBLK_STRUCT_SIZE_MAX && size % sizeof size == 0;
+}
+
 struct dblk_settings { /* struct dblock_config, resolved */
     char label[DBLOCK_LABEL_MAX + 1];
     uint64_t connect_us;

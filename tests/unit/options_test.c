@@ -58,6 +58,8 @@ static void settings__are_checked(void **state)
         { { .struct_size = sizeof(struct dblock_config), .ttl_ms = DBLK_TTL_MIN_MS - 1 },
             "config.ttl_ms" },
         { { .struct_size = sizeof(struct dblock_config), .strategy = 77 }, "config.strategy" },
+        /* it would end in the middle of a pointer */
+        { { .struct_size = 2 * sizeof(size_t) + 4, .label = "x" }, "struct_size is" },
         { { .struct_size = sizeof(struct dblock_config), .label = "\xFF" }, "config.label" },
         { { .struct_size = 0 }, "struct_size" },
     };
