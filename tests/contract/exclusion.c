@@ -231,11 +231,11 @@ static void busy__respects_the_size_of_the_struct(struct contract *contract)
 
     (void)take(contract, client, name);
     memset(&busy, 'x', sizeof busy);
-    busy.struct_size = offsetof(struct dblock_grant, mode);
+    busy.struct_size = offsetof(struct dblock_grant, permits);
     options.busy = &busy;
     expect_status(contract, DBLOCK_BUSY, attempt(contract, client, name, &options, NULL));
     assert_int_equal(contract->kind->strategy, busy.strategy);
-    assert_int_equal('x', *(const char *)&busy.mode);
+    assert_int_equal('x', *(const char *)&busy.permits);
     assert_int_equal('x', busy.name[0]);
 }
 
