@@ -114,11 +114,14 @@ static dblock_status take(struct attempt *attempt, struct dblock_error *error)
 {
     int n_seeds = 0;
     int outcome = 0;
-    dblock_status status =
-        attempt->joining.strategy == DBLOCK_ROW && attempt->steps->has_gap_locks
+    dblock_status status = attempt->steps->waits_itself
+        ? attempt->steps->take(&attempt->joining, attempt->wish->wait_us, -1, &outcome, error)
+        : attempt->joining.strategy == DBLOCK_ROW && attempt->steps->has_gap_locks
         ? take_known(attempt, &outcome, error)
         : attempt->steps->take(&attempt->joining, 0, -1, &outcome, error);
 
+    if (status == DBLOCK_OK && outcome == DBLOCK_ANSWER_BUSY && attempt->steps->waits_itself)
+        return DBLOCK_BUSY;
     while (status == DBLOCK_OK && outcome != DBLOCK_ANSWER_YES) {
         if (outcome != DBLOCK_ANSWER_UNSEEDED) {
             status = wait_for(attempt, &outcome, error);
@@ -152,8 +155,8 @@ static dblock_status fence(struct attempt *attempt, int64_t *ret_token, struct d
     return status;
 }
 
-static dblock_status check_wish(
-    const struct dblk_wish *wish, const char *name, struct dblock_error *error)
+static dblock_status check_wish(const struct dblk_wish *wish, const struct dblock_join_steps *steps,
+    const char *name, struct dblock_error *error)
 {
     if (!dblk_strategy_of(wish->strategy)->lives_in_connection)
         return dblock_error_set(error, DBLOCK_E_UNSUPPORTED,
@@ -163,6 +166,11 @@ static dblock_status check_wish(
     if (wish->is_fair)
         return dblock_error_set(error, DBLOCK_E_UNSUPPORTED, "leave DBLOCK_FAIR out",
             "cannot lock \"%s\" in order of arrival: a transaction stands in the server's queue",
+            name);
+    if (wish->is_fenced && steps->cannot_fence)
+        return dblock_error_set(error, DBLOCK_E_UNSUPPORTED,
+            "acquire a lease, and guard the transaction",
+            "cannot draw a token for \"%s\": nobody can commit it while this transaction writes",
             name);
     if (wish->is_fenced && wish->strategy != DBLOCK_ROW)
         return dblock_error_set(error, DBLOCK_E_UNSUPPORTED, "options.strategy = DBLOCK_ROW",
@@ -212,10 +220,10 @@ static dblock_status make_lock(dblock_client *client, const char *name,
     return DBLOCK_E_SYSTEM;
 }
 
-static void count(dblock_client *client, dblock_status status, uint64_t begun_us)
+static void count(dblock_client *client, dblock_status status, uint64_t waited_us)
 {
     dblk_lock_client(client);
-    client->stats.wait_us += dblk_until(begun_us, dblk_now_us());
+    client->stats.wait_us += waited_us;
     client->stats.grants += status == DBLOCK_OK;
     client->stats.busy += status == DBLOCK_BUSY;
     dblk_unlock_client(client);
@@ -248,7 +256,9 @@ static dblock_status run(struct attempt *attempt, const char *name, uint64_t beg
     }
     if (status == DBLOCK_OK && wish->is_fenced)
         status = fence(attempt, &token, error);
-    count(client, status, begun_us);
+    if (!attempt->steps->waits_itself) /* else it has been counted */
+        count(client, status,
+            wish->wait_us > 0 ? dblk_until(begun_us, dblk_now_us()) : 0);
     if (status == DBLOCK_OK && ret_lock != NULL) {
         lock->token = token;
         lock->taken_us = begun_us;
@@ -285,7 +295,7 @@ dblock_status dblock_join(dblock_client *client, const struct dblock_driver *dri
     if (status == DBLOCK_OK)
         status = dblk_wish_resolve(&client->settings, options, &wish, &error);
     if (status == DBLOCK_OK)
-        status = check_wish(&wish, name, &error);
+        status = check_wish(&wish, steps, name, &error);
     if (status == DBLOCK_OK)
         status = steps->check(connection, name, &error);
     if (status == DBLOCK_OK) {

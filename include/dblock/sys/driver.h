@@ -474,6 +474,8 @@ struct dblock_join_steps {
     /* row: asking for a row that is not there would keep others from making it. So it is made
      * before, unless this client knows that it was there; UNSEEDED then is a failure */
     int has_gap_locks;
+    int waits_itself; /* called once, for the whole wait, which heeds the canceller: not cancel_fd */
+    int cannot_fence; /* nobody else can commit a token while the transaction is open */
 };
 
 /* The body of a driver's acquire_in. `ret_lock` may be NULL. */

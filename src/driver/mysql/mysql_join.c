@@ -135,7 +135,8 @@ dblock_status dblock_mysql_acquire_in_(dblock_client *client, void *mysql, const
     const char *name, const struct dblock_options *options, dblock_lock **ret_lock,
     struct dblock_error *reterr)
 {
-    static const struct dblock_join_steps steps = { check, take, 1 };
+    static const struct dblock_join_steps steps = {
+        .check = check, .take = take, .has_gap_locks = 1 };
     struct handle handle = { mysql, client_text };
 
     return dblock_join(

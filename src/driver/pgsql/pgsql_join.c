@@ -26,20 +26,34 @@ struct part {
 /* 0, or it does not fit. */
 static int fill(char *text, size_t size, const char *format, const struct part *parts, size_t n)
 {
-    size_t length = 0, i, step;
+    char *end = text + size - 1;
+    const char *mark;
+    size_t i, step;
 
-    while (*format != 0) {
-        for (i = *format == '@' ? 0 : n;
-             i < n && strncmp(format, parts[i].mark, strlen(parts[i].mark)) != 0;)
+    while ((mark = strchr(format, '@')) != NULL) {
+        step = (size_t)(mark - format);
+        for (i = 0; i < n && strncmp(mark, parts[i].mark, strlen(parts[i].mark)) != 0;)
             ++i;
-        step = i < n ? strlen(parts[i].value) : 1 + strcspn(format + 1, "@");
-        if (length + step >= size)
+        if (i == n) /* it stands for itself */
+            ++step;
+        if (step >= (size_t)(end - text))
             return -1;
-        memcpy(text + length, i < n ? parts[i].value : format, step);
-        length += step;
-        format += i < n ? strlen(parts[i].mark) : step;
+        memcpy(text, format, step);
+        text += step;
+        format += step;
+        if (i == n)
+            continue;
+        step = strlen(parts[i].value);
+        if (step >= (size_t)(end - text))
+            return -1;
+        memcpy(text, parts[i].value, step);
+        text += step;
+        format += strlen(parts[i].mark);
     }
-    text[length] = 0;
+    step = strlen(format);
+    if (step > (size_t)(end - text))
+        return -1;
+    memcpy(text, format, step + 1);
     return 0;
 }
 
@@ -215,7 +229,7 @@ dblock_status dblock_pgsql_acquire_in(dblock_client *client, struct pg_conn *con
     const char *name, const struct dblock_options *options, dblock_lock **ret_lock,
     struct dblock_error *reterr)
 {
-    static const struct dblock_join_steps steps = { check, take, 0 };
+    static const struct dblock_join_steps steps = { .check = check, .take = take };
 
     return dblock_join(
         client, dblock_pgsql_driver(), &steps, connection, name, options, ret_lock, reterr);
