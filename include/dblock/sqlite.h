@@ -20,6 +20,53 @@ DBLOCK_API const dblock_driver *dblock_sqlite_driver(void);
 struct sqlite3;
 
 /**
+ * dblock_sqlite_acquire_in - lock a name in the application's open transaction
+ *
+ * Its COMMIT or ROLLBACK frees it, as does the closing of the connection, and nothing
+ * else: there is nothing to remember, and no other moment when others could come in
+ * between. (ROLLBACK TO a savepoint does not free it.) Row and advisory locks of
+ * dblock_acquire() and those here exclude each other. A transaction can lock several
+ * names, and one name as often as it likes.
+ *
+ * The transaction becomes the file's writer by it, if it is not yet; who only waits for
+ * a lock is not, unless he was before. So begin with BEGIN IMMEDIATE, or with BEGIN and
+ * this call; what was read before is looked at (STALE_SNAPSHOT).
+ *
+ * The end of the transaction is seen by a virtual table dblock_joined, which belongs to
+ * the connection alone, has no rows and is in no schema; none of your hooks is used.
+ *
+ * Parameters
+ *   client     of the same file; to be closed after the transaction, as it keeps the lock
+ *   database   yours, as for the guard. sqlite3_changes() is 0 afterwards
+ *   source_id  as of the guard
+ *   options    strategy: DBLOCK_ROW or DBLOCK_ADVISORY (E_UNSUPPORTED: lease, insert,
+ *              DBLOCK_FAIR, DBLOCK_FENCED)
+ *   ret_lock   NULL if it is not wanted, which is usual. Else yours to free, at any
+ *              time; that frees nothing else. It has the name and an owner. What becomes
+ *              of the transaction is not seen from there: dblock_lock_is_held() and
+ *              _remaining_ms() are 0, no event ever comes, dblock_release() answers
+ *              DBLOCK_PENDING and does nothing, confirm, extend, detach, export and guard
+ *              are E_UNSUPPORTED. To ask whether the transaction has it: acquire it
+ *              again, wait_ms 0
+ *
+ * Returns
+ *   DBLOCK_OK              this transaction has it
+ *   DBLOCK_BUSY            not within wait_ms; the transaction goes on as before
+ *   DBLOCK_CANCELLED       the same, by the canceller
+ *   DBLOCK_STALE_SNAPSHOT  somebody has written since this transaction began to read: roll
+ *                          back, begin again
+ *   DBLOCK_ROLLED_BACK     SQLite has ended the transaction (full disk, memory)
+ *   DBLOCK_E_ARGUMENT      no transaction, or another file: as it was
+ *   DBLOCK_E_UNSUPPORTED   as it was
+ *   DBLOCK_E_DATABASE      is_transient: somebody else writes, for longer than the
+ *                          connection's busy timeout; not locked, as it was
+ *   others                 as dblock_acquire(): not locked
+ */
+DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_sqlite_acquire_in(dblock_client *client,
+    struct sqlite3 *database, const char *source_id, const char *name,
+    const struct dblock_options *options, dblock_lock **ret_lock, struct dblock_error *reterr);
+
+/**
  * dblock_sqlite_guard - bind the application's transaction to a lock
  *
  * Until that transaction ends nobody else can be granted the name, so what it

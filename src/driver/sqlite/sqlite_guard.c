@@ -10,15 +10,12 @@
 #include <dblock/sqlite.h>
 #include <dblock/sys/driver.h>
 
+#include "sqlite_application.h"
 #include "sqlite_clock.h"
-#include "sqlite_error.h"
 #include "sqlite_steps.h"
 #include "sqlite_target.h"
 
 #include <sqlite3.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 struct question {
     const struct dblock_guarded *guarded;
@@ -26,63 +23,29 @@ struct question {
     struct dblock_error *reterr;
 };
 
-static dblock_status check_file(const struct question *question)
+static struct sqlite_application application_of(const struct question *question)
 {
-    const char *path = sqlite3_db_filename(question->handle, "main");
-    struct stat ours, theirs;
+    struct sqlite_application application = {
+        question->handle, "guard", question->guarded->subject.name, question->reterr };
 
-    if (path == NULL || *path == 0 || stat(path, &theirs) != 0 ||
-        stat(question->guarded->target->path, &ours) != 0 || ours.st_dev != theirs.st_dev ||
-        ours.st_ino != theirs.st_ino)
-        return dblock_error_set(question->reterr, DBLOCK_E_ARGUMENT,
-            "guard on a connection whose main database is the lock's file",
-            "cannot guard \"%s\": the connection is to %s, the lock is in %s",
-            question->guarded->subject.name, path != NULL && *path != 0 ? path : "no file",
-            question->guarded->target->path);
-    return DBLOCK_OK;
+    return application;
 }
 
 static dblock_status check(const struct question *question, const char *source_id)
 {
-    const char *name = question->guarded->subject.name;
+    const struct sqlite_application application = application_of(question);
+    dblock_status status = sqlite_application_check(&application, source_id);
 
-    if (question->handle == NULL || source_id == NULL)
-        return dblock_error_set(question->reterr, DBLOCK_E_ARGUMENT, NULL, "database: NULL");
-    if (strcmp(source_id, sqlite3_sourceid()) != 0)
-        return dblock_error_set(question->reterr, DBLOCK_E_DRIVER,
-            "link the program and libdblock-sqlite with the same SQLite",
-            "cannot guard \"%s\": the connection belongs to another copy of SQLite", name);
-    if (sqlite3_get_autocommit(question->handle))
-        return dblock_error_set(question->reterr, DBLOCK_E_ARGUMENT, "BEGIN IMMEDIATE before",
-            "cannot guard \"%s\": the connection is in no transaction", name);
-    return check_file(question);
+    return status == DBLOCK_OK
+        ? sqlite_application_check_file(&application, question->guarded->target->path)
+        : status;
 }
 
 static dblock_status fail(const struct question *question, int code)
 {
-    const char *name = question->guarded->subject.name;
-    dblock_status status;
+    const struct sqlite_application application = application_of(question);
 
-    if (sqlite3_get_autocommit(question->handle))
-        return DBLOCK_ROLLED_BACK; /* full disk, I/O, memory: SQLite ended it */
-    if (code == SQLITE_BUSY_SNAPSHOT)
-        return DBLOCK_STALE_SNAPSHOT;
-    if ((code & 0xFF) == SQLITE_BUSY || (code & 0xFF) == SQLITE_LOCKED) {
-        status = dblock_error_set(question->reterr, DBLOCK_E_DATABASE,
-            "roll back, and begin again; sqlite3_busy_timeout() lets it wait",
-            "cannot guard \"%s\": somebody else writes the file", name);
-        dblock_error_native(question->reterr, code, NULL, 1);
-        return status;
-    }
-    status = (code & 0xFF) == SQLITE_READONLY ? DBLOCK_E_READ_ONLY
-        : (code & 0xFF) == SQLITE_ERROR      ? DBLOCK_E_SCHEMA
-        : (code & 0xFF) == SQLITE_NOMEM      ? DBLOCK_E_MEMORY
-                                             : DBLOCK_E_DATABASE;
-    (void)dblock_error_set(question->reterr, status,
-        status == DBLOCK_E_SCHEMA ? SQLITE_HINT_INIT : NULL, "cannot guard \"%s\": %s", name,
-        sqlite3_errmsg(question->handle));
-    dblock_error_native(question->reterr, code, NULL, 0);
-    return status;
+    return sqlite_application_fail(&application, code);
 }
 
 /* SQLITE_ROW, SQLITE_DONE, or an extended error code. ?1 name, ?2 owner, ?3 token, ?4 clock. */
