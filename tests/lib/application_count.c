@@ -24,7 +24,8 @@ static int add_one(const struct task *task, dblock_client *client, void *connect
 
     options.strategy = task->strategy;
     options.wait_ms = WAIT_MS;
-    if (application->run(connection, application->begin) != 0)
+    if (application->run(connection,
+            application->has_one_writer ? application->begin_snapshot : application->begin) != 0)
         return 2;
     if (application->acquire_in(client, connection, task->name, &options, NULL, &error) != DBLOCK_OK)
         return 3;

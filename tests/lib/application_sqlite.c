@@ -70,6 +70,13 @@ static dblock_status release_in(dblock_lock *lock, void *connection, struct dblo
     return dblock_sqlite_release_in(lock, connection, sqlite3_sourceid(), error);
 }
 
+static dblock_status acquire_in(dblock_client *client, void *connection, const char *name,
+    const struct dblock_options *options, dblock_lock **ret_lock, struct dblock_error *error)
+{
+    return dblock_sqlite_acquire_in(
+        client, connection, sqlite3_sourceid(), name, options, ret_lock, error);
+}
+
 static dblock_status watch(dblock_lock *lock, void *connection, struct dblock_error *error)
 {
     return dblock_sqlite_watch(lock, connection, sqlite3_sourceid(), error);
@@ -84,12 +91,14 @@ const struct application application_sqlite = { .database = &contract_sqlite,
                    " WHERE s.id = l.session) END"
                    " > CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)",
     .has_one_writer = 1,
+    .joins = 1u << DBLOCK_ROW | 1u << DBLOCK_ADVISORY,
     .open = open_connection,
     .close = close_connection,
     .run = run,
     .number = number,
     .guard = guard,
     .release_in = release_in,
+    .acquire_in = acquire_in,
     .watch = watch,
     .unwatch = dblock_sqlite_unwatch,
     .pause = "WITH RECURSIVE c (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c"
