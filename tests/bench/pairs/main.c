@@ -28,12 +28,12 @@ static const struct database *const databases[] = {
 static const char usage[] =
     "usage: pairs [--only WORD]... [--rounds N] [--seconds S] [--pairs N] [--leases N]\n"
     "             [--commands N] [--command DBLOCK] [--json FILE]\n"
-    "WORD is pairs, durable, heartbeat, many, memory or command, or the begin of a database's name.\n"
+    "WORD is pairs, durable, joined, heartbeat, many, memory or command, or the begin of a database's name.\n"
     "Servers: DBLOCK_TEST_PGSQL and DBLOCK_TEST_MYSQL_SOCKET (ci/services env).\n";
 
 static int is_part_chosen(const struct choice *choice, const char *name)
 {
-    static const char *const parts[] = { "pairs", "durable", "heartbeat", "many", "memory",
+    static const char *const parts[] = { "pairs", "durable", "joined", "heartbeat", "many", "memory",
         "command", NULL };
 
     return choice_has(choice, name, parts);
@@ -93,6 +93,11 @@ static int run_parts(const struct choice *choice, struct settings *settings)
         getenv(bench_pgsql.variable) != NULL) {
         (void)printf("\na lease's release waits for no disk, a raw pair's does\n");
         failed |= durable_run(getenv(bench_pgsql.variable), settings) != 0;
+    }
+    if (is_part_chosen(choice, "joined") && is_database_chosen(choice, bench_pgsql.name) &&
+        getenv(bench_pgsql.variable) != NULL) {
+        (void)printf("\na row lock in the application's transaction, and a SELECT ... FOR UPDATE\n");
+        failed |= joined_run(getenv(bench_pgsql.variable), settings) != 0;
     }
 #endif
     if (is_part_chosen(choice, "heartbeat")) {

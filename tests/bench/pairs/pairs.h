@@ -86,6 +86,7 @@ int command_run(struct settings *settings);
 /* As bench_pgsql.open, but the release waits for the disk as the acquire does. */
 void *raw_pgsql_open_patient(const char *url, int strategy);
 int durable_run(const char *url, struct settings *settings);
+int joined_run(const char *url, struct settings *settings);
 #endif
 
 #endif
