@@ -151,25 +151,24 @@ static void judge_durability(struct examination *examination)
 
 static void judge_replication(struct examination *examination)
 {
-    const char *semisync = "";
+    const struct dblock_connection *connection = examination->connection;
+    int is_waited_for =
+        ask(examination, mysql_sql_check_semisync) && is(examination, 0, "1");
     long long n_replicas;
 
-    if (ask(examination, mysql_sql_check_semisync)) {
-        semisync = is(examination, 0, "1") ? "1" : "";
-        n_replicas = number(examination, 1);
-    } else if (ask(examination, mysql_sql_check_dumps)) {
-        n_replicas = number(examination, 0);
-    } else {
+    if (!ask(examination, connection->is_mariadb || connection->version < 80022
+                ? mysql_sql_check_dumps
+                : mysql_sql_check_dumps_8))
         return;
-    }
+    n_replicas = number(examination, 0);
     if (n_replicas == 0)
         tell(examination, GOOD, RECORDED, "replication", "", "no replica is seen to follow");
-    else if (*semisync != 0)
+    else if (is_waited_for)
         tell(examination, GOOD, RECORDED, "replication", "",
             "a replica has each grant before it is told");
     else
         tell(examination, WARNING, RECORDED, "replication",
-            examination->connection->is_mariadb
+            connection->is_mariadb
                 ? "SET GLOBAL rpl_semi_sync_master_enabled = 1 (and the same of the replicas)"
                 : "semi-synchronous replication",
             "%lld replica(s) follow, none is waited for: a fail-over may forget the last grants, and"
@@ -218,8 +217,8 @@ static void judge_tables(struct examination *examination)
     if (ask(examination, mysql_sql_check_trigger)) {
         (void)snprintf(remedy, sizeof remedy, "DROP TRIGGER `%s`", what);
         tell(examination, WARNING, RECORDED, "trigger", remedy,
-            "%s has a trigger, %s: it runs within each grant, and what it raises fails it", table,
-            what);
+            "%s has a trigger, %s: it runs within each grant, what it raises fails it, and the token may"
+            " take a second statement", table, what);
     }
     if (ask(examination, mysql_sql_check_size)) {
         long long size_mib = number(examination, 1);
