@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* mysql_change_test.c - what the MySQL driver does to a lease or insert that is there: drop,
- * extend, draw, break. (One that is guarded: mysql_driver_test.c.) Alone on its server. */
+ * extend, draw, break. (One that is guarded: mysql_driver_test.c.) Alone on its server. Also on
+ * oracle. */
 #include "mysql_fixture.h"
 
 #include <setjmp.h>
@@ -177,6 +178,44 @@ static void break__ends_and_tells_the_session(void **state)
     }
 }
 
+/* A server may not tell the insert id of a statement that ran a trigger. */
+static void trigger__hides_no_token(void **state)
+{
+    MYSQL *admin = mysql_fixture_admin(&fixture);
+    int64_t token = 0;
+    int i, strategy, n;
+
+    (void)state;
+    if (admin == NULL)
+        skip();
+    FOR_BOTH (i, strategy) {
+        const char *table = strategy == DBLOCK_LEASE ? "dblock_lease" : "dblock_insert";
+        int64_t tokens[3];
+
+        assert_int_equal(mysql_fixture_run(admin,
+                             "CREATE TRIGGER dblock_test_trigger BEFORE UPDATE ON %s FOR EACH ROW "
+                             "SET NEW.label = NEW.label",
+                             table),
+            0);
+        for (n = 0; n < 3; ++n) {
+            tokens[n] = -1;
+            if (n == 1)
+                (void)mysql_draw(&fixture, mine, strategy, "trigger", "t0");
+            else if (TAKE(mine, strategy, "trigger", n == 0 ? "t0" : "t2", n == 0 ? "mine" : NULL) != YES)
+                break;
+            tokens[n] = fixture.answer.token;
+            if (n == 1 && mysql_extend(&fixture, mine, strategy, "trigger", "t0", 60 * SECOND) != YES)
+                break;
+            if (n != 0 && DROP(mine, strategy, "trigger", n == 1 ? "t0" : "t2") != YES)
+                break;
+        }
+        assert_int_equal(mysql_fixture_run(admin, "DROP TRIGGER dblock_test_trigger"), 0);
+        assert_int_equal(n, 3);
+        assert_true(tokens[0] > token && tokens[1] > tokens[0] && tokens[2] > tokens[1]);
+    }
+    mysql_close(admin);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -184,6 +223,7 @@ int main(void)
         cmocka_unit_test(extend__makes_it_timed),
         cmocka_unit_test(draw__gives_the_grant_a_new_token),
         cmocka_unit_test(break__ends_and_tells_the_session),
+        cmocka_unit_test(trigger__hides_no_token),
     };
 
     return cmocka_run_group_tests_name("mysql_change", tests, set_up, tear_down);

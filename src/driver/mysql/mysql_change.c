@@ -54,6 +54,12 @@ static unsigned int run_update(const struct mysql_hold *hold, struct dblock_conn
         if (n_tries++ == TRIES_MAX || !mysql_hold_is_lock_brief(hold, connection, call))
             return connection->error_code;
     *ret_insert_id = result.insert_id;
+    if (result.insert_id != 0 || result.affected_rows == 0)
+        return 0;
+    if (mysql_hold_find_token(hold, connection, call, owner, ret_insert_id) != 0)
+        return connection->error_code;
+    if (*ret_insert_id != 0 && lease_statement == MYSQL_LEASE_EXTEND)
+        *ret_insert_id = (uint64_t)mysql_out_number(connection, MYSQL_N_CLOCK);
     return 0;
 }
 

@@ -8,6 +8,8 @@
  * its session, look for a guard, and take over. Why each is safe: sql/lease.sql. */
 #include "mysql_hold.h"
 
+#include <string.h>
+
 #include "mysql_bell.h"
 #include "mysql_connection.h"
 #include "mysql_error.h"
@@ -118,6 +120,52 @@ static dblock_status explain_locked(const struct mysql_hold *hold,
     return DBLOCK_OK;
 }
 
+/* q of lease.sql, as whole octaves: a little less than was left. */
+unsigned int mysql_hold_find_token(const struct mysql_hold *hold,
+    struct dblock_connection *connection, const struct dblock_call *call,
+    const unsigned char *owner, uint64_t *ret_insert_id)
+{
+    const struct mysql_bytes *found;
+    int64_t left_us;
+    uint64_t q = 0;
+
+    *ret_insert_id = 0;
+    if (mysql_run_row(connection, mysql_hold_statement(hold, MYSQL_LEASE_LOOK), call, NULL) != 0)
+        return connection->error_code;
+    found = mysql_out_bytes(connection, MYSQL_B_OWNER);
+    if (found->is_null || found->size != DBLOCK_ID_SIZE ||
+        memcmp(found->data, owner, DBLOCK_ID_SIZE) != 0)
+        return 0;
+    left_us = mysql_out_is_null(connection, MYSQL_N_MY_END)
+        ? 0
+        : mysql_out_number(connection, MYSQL_N_MY_END) -
+            mysql_out_number(connection, MYSQL_N_CLOCK);
+    for (; left_us > 1; left_us >>= 1)
+        q += 16;
+    *ret_insert_id = (uint64_t)mysql_out_number(connection, MYSQL_N_TOKEN) << 11 | q;
+    return 0;
+}
+
+/* The statement got it. A grant that is not there any more when its token is read has ended since. */
+static dblock_status read_taken(const struct mysql_hold *hold,
+    struct dblock_connection *connection, const struct dblock_call *call,
+    const struct dblock_take *take, uint64_t insert_id, struct dblock_answer *answer,
+    struct dblock_error *reterr)
+{
+    mysql_bell_locked(connection, take->owner, 1);
+    if (insert_id == 0 &&
+        mysql_hold_find_token(hold, connection, call, take->owner, &insert_id) != 0) {
+        (void)mysql_fail(connection, reterr, "cannot read the token of %s \"%s\"", hold->what,
+            take->subject.name);
+        return DBLOCK_E_UNCERTAIN;
+    }
+    if (insert_id == 0)
+        answer->outcome = DBLOCK_ANSWER_AGAIN;
+    else
+        mysql_grant_read(take, insert_id, answer);
+    return DBLOCK_OK;
+}
+
 /* The statement did not get it: why not? */
 static dblock_status explain_take(const struct mysql_hold *hold,
     struct dblock_connection *connection, const struct dblock_call *call,
@@ -165,10 +213,8 @@ static dblock_status explain_take(const struct mysql_hold *hold,
             return fail_take(hold, connection, take, answer, reterr);
         return explain_locked(hold, connection, call, take, holder, answer, reterr);
     }
-    if (result.affected_rows > 0) {
-        mysql_bell_locked(connection, take->owner, 1);
-        mysql_grant_read(take, result.insert_id, answer);
-    }
+    if (result.affected_rows > 0)
+        return read_taken(hold, connection, call, take, result.insert_id, answer, reterr);
     return DBLOCK_OK;
 }
 
@@ -195,9 +241,7 @@ static dblock_status take_once(const struct mysql_hold *hold, struct dblock_conn
             mysql_bell_locked(connection, take->owner, 0);
         return explain_take(hold, connection, call, take, holder, answer, reterr);
     }
-    mysql_bell_locked(connection, take->owner, 1);
-    mysql_grant_read(take, result.insert_id, answer);
-    return DBLOCK_OK;
+    return read_taken(hold, connection, call, take, result.insert_id, answer, reterr);
 }
 
 dblock_status mysql_hold_take(const struct mysql_hold *hold, struct dblock_connection *connection,

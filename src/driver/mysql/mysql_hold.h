@@ -26,6 +26,12 @@ enum mysql_statement_id mysql_hold_statement(
 /* Reads the name's row into the outputs, with no session of mine. 0 or a native code. */
 unsigned int mysql_hold_read(const struct mysql_hold *hold, struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_subject *subject);
+/* A statement that ran a trigger may tell no insert id (on MySQL, it never does). This makes it of
+ * the row of the name that the last statement was given: 0 if `owner` has not got it. Returns 0 or
+ * a native code. */
+unsigned int mysql_hold_find_token(const struct mysql_hold *hold,
+    struct dblock_connection *connection, const struct dblock_call *call,
+    const unsigned char *owner, uint64_t *ret_insert_id);
 /* The last statement found the row locked. 1: it is not any more, so try again; 0: it stays
  * so. */
 int mysql_hold_is_lock_brief(const struct mysql_hold *hold, struct dblock_connection *connection,
