@@ -14,7 +14,7 @@
  *
  * The tokens of insert run a day ahead of the clock, as after a clock that was set back,
  * while rows are aged and purged all the time: there the floor alone makes them rise.
- * Alone on its server. */
+ * Alone on its server. Also on oracle. */
 #include "mysql_fixture.h"
 
 #include <setjmp.h>
@@ -425,7 +425,7 @@ static void hammer__never_grants_twice(void **state)
     const char *text = getenv("DBLOCK_TEST_HAMMER_SECONDS");
     unsigned int seconds = text != NULL ? (unsigned int)strtoul(text, NULL, 10) : 10;
     MYSQL *admin = mysql_fixture_admin(&fixture);
-    unsigned int i;
+    unsigned int i, n_bad;
 
     (void)state;
     if (admin == NULL)
@@ -452,14 +452,19 @@ static void hammer__never_grants_twice(void **state)
         atomic_load(&shared->n_sessions), atomic_load(&shared->n_session),
         atomic_load(&shared->n_crashes), atomic_load(&shared->n_pauses),
         atomic_load(&shared->n_purged));
-    assert_int_equal(atomic_load(&shared->n_failures), 0);
-    assert_true(atomic_load(&shared->n_takes) > 10 * seconds);
-    /* Nothing is guarded here: to meet others' brief locks is not to meet a guard. */
-    assert_true(atomic_load(&shared->n_pinned) <= atomic_load(&shared->n_takes) / 100);
-    assert_int_equal(count_bad_grants(admin), 0);
-    assert_int_equal(count_bad_beliefs(), 0);
+    n_bad = count_bad_grants(admin);
+    /* before anything can fail, or the next test would have them */
     drop_triggers(admin);
     (void)mysql_fixture_run(admin, "UPDATE dblock_floor SET token = 0 WHERE id = 2");
+    assert_int_equal(atomic_load(&shared->n_failures), 0);
+    assert_true(atomic_load(&shared->n_takes) > 10 * seconds);
+    /* Nothing is guarded here: to meet others' brief locks is not to meet a guard. A commit takes
+     * longer where the server writes a binary log as well. */
+    assert_true(atomic_load(&shared->n_pinned) <=
+        atomic_load(&shared->n_takes) /
+            (mysql_fixture_number(admin, "SELECT @@global.log_bin") == 1 ? 4 : 100));
+    assert_int_equal(n_bad, 0);
+    assert_int_equal(count_bad_beliefs(), 0);
     mysql_close(admin);
 }
 
