@@ -133,7 +133,7 @@ once := $(if $(filter release,$(FLAVOUR)),,%/pgsql_bloat_test %/pgsql_quiet_test
 chosen_tests = $(foreach suite,$(SUITES),$(filter-out %/simulate $(once), \
     $(call programs_of,$(suite))) $(sort $(wildcard tests/$(suite)/*.sh)))
 test: all $(foreach suite,$(SUITES),$(call programs_of,$(suite)))
-	@exec ci/test-run -j $(TEST_JOBS) $(if $(filter release,$(FLAVOUR)),,-n $(FLAVOUR)) $(BUILD) $(chosen_tests)
+	@exec ci/test-run -j $(TEST_JOBS) $(if $(filter release,$(FLAVOUR)),-o,-n $(FLAVOUR)) $(BUILD) $(chosen_tests)
 
 .PHONY: list-tests
 list-tests:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* mysql_connection_test.c - the MySQL driver's connections and failures: what has been lost,
  * what has not been sent, who lacks which right, and that no password shows.
- * Alone on its server. */
+ * Alone on its server. Also on oracle. */
 #include "mysql_fixture.h"
 
 #include <setjmp.h>

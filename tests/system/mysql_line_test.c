@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* mysql_line_test.c - the lines of those who wait for lease and insert on MySQL and MariaDB,
  * step by step: who is first, who is woken by what, what a dead or idle one costs, and what
- * is left behind. With real processes: crowd_test.c. Alone on its server. */
+ * is left behind. With real processes: crowd_test.c. Alone on its server. Also on oracle. */
 #include "mysql_fixture.h"
 
 #include <setjmp.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* mysql_lock_test.c - row and advisory locks of the MySQL driver, on the server of
- * DBLOCK_TEST_MYSQL: tries, waits, cancelling, what ends them, tokens. Alone on its server. */
+ * DBLOCK_TEST_MYSQL: tries, waits, cancelling, what ends them, tokens. Alone on its server. Also
+ * on oracle. */
 #include "mysql_fixture.h"
 
 #include <setjmp.h>

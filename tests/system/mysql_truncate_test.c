@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* mysql_truncate_test.c - row_table.h on the server of DBLOCK_TEST_MYSQL. Alone on its server. */
+/* mysql_truncate_test.c - row_table.h on the server of DBLOCK_TEST_MYSQL. Alone on its server.
+ * Also on oracle. */
 #include "mysql_fixture.h"
 
 #include <setjmp.h>

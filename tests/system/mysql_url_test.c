@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* mysql_url_test.c - what the parameters of a URL do to a real connection: TLS and option
  * files, on the server of DBLOCK_TEST_MYSQL. Their parsing: unit/mysql_target_test.c.
- * Alone on its server. */
+ * Alone on its server. Also on oracle. */
 #include "mysql_fixture.h"
 
 #include <setjmp.h>

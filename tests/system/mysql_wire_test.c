@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* mysql_wire_test.c - what the MySQL driver says of answers that are lost on the way, or come
  * in pieces: the truth, and in time. Over TCP and over a local socket, as the driver waits
- * for them in different ways. Alone on its server. */
+ * for them in different ways. Alone on its server. Also on oracle. */
 #include "mysql_fixture.h"
 
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* pgsql_connection_test.c - the PostgreSQL driver's connections: round trips, what a
- * failure is called and whether it had an effect, URLs and rights. Alone on its server. */
+/* pgsql_connection_test.c - the PostgreSQL driver's connections: round trips, what a failure is
+ * called and whether it had an effect, URLs and rights. Alone on its server. Also on pgsql18. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* pgsql_driver_test.c - the PostgreSQL driver, step by step: sessions, lease, insert,
  * listing, purge. Row and advisory: pgsql_lock_test.c; failures and round trips:
- * pgsql_connection_test.c. Alone on its server. */
+ * pgsql_connection_test.c. Alone on its server. Also on pgsql18. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* pgsql_line_test.c - the lines of those who wait for lease and insert on PostgreSQL,
  * step by step: who is first, who is woken, who may pass, and what is left behind. With
- * real processes: pgsql_crowd_test.c. Alone on its server. */
+ * real processes: pgsql_crowd_test.c. Alone on its server. Also on pgsql18. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* pgsql_lock_test.c - strategies row and advisory on PostgreSQL, which live in a
- * connection; and what a pooler and a standby make of them. Alone on its server. */
+/* pgsql_lock_test.c - strategies row and advisory on PostgreSQL, which live in a connection; and
+ * what a pooler and a standby make of them. Alone on its server. Also on pgsql18. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
