@@ -82,10 +82,10 @@ static void heartbeat__outlives_the_ttl(struct contract *contract)
     uint64_t end_ms;
     dblock_lock *lock;
 
-    options.ttl_ms = 400;
+    options.ttl_ms = 900;
     lock = take_with(contract, a, name, &options);
-    assert_int_equal(400, dblock_lock_ttl_ms(lock));
-    end_ms = test_now_ms() + 3 * 400;
+    assert_int_equal(900, dblock_lock_ttl_ms(lock));
+    end_ms = test_now_ms() + 2 * 900;
     while (test_now_ms() < end_ms) {
         assert_int_equal(1, dblock_lock_is_held(lock));
         expect_busy(contract, b, name);
@@ -121,10 +121,10 @@ static void many_heartbeat_grants__all_outlive_the_ttl(struct contract *contract
     struct dblock_options options = own_options(contract);
     size_t i;
 
-    options.ttl_ms = 500;
+    options.ttl_ms = 900;
     for (i = 0; i < 30; ++i)
         (void)take_with(contract, client, own_name(contract, "many"), &options);
-    test_pass_ms(1000); /* twice the ttl */
+    test_pass_ms(1800); /* twice the ttl */
     for (i = 0; i < 30; ++i)
         expect_status(contract, DBLOCK_OK, dblock_confirm(contract->locks[i], &contract->error));
 }

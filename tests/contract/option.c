@@ -160,10 +160,10 @@ static void keeper_url__is_where_heartbeats_go(struct contract *contract)
     dblock_lock *lock;
 
     config.keeper_url = contract->database->url(CONTRACT_URL);
-    options.ttl_ms = 300;
+    options.ttl_ms = 900;
     lock = take_with(contract, open_configured(contract, CONTRACT_URL, &config),
         own_name(contract, "x"), &options);
-    test_pass_ms(600);
+    test_pass_ms(1500);
     expect_status(contract, DBLOCK_OK, dblock_confirm(lock, &contract->error));
     config.keeper_url = contract->database->url(CONTRACT_URL_MALFORMED);
     expect_status(contract, DBLOCK_E_ARGUMENT,
