@@ -57,7 +57,7 @@ command_galera()
         --wsrep-node-address="127.0.0.1:${ports[node]}" \
         --wsrep-node-incoming-address="127.0.0.1:$2" --wsrep-sst-method=rsync \
         --wsrep-sst-receive-address="127.0.0.1:${ports[node + 1]}" \
-        --wsrep-provider-options="gmcast.listen_addr=tcp://127.0.0.1:${ports[node]};ist.recv_addr=127.0.0.1:${ports[node + 2]};gcache.size=16M;evs.keepalive_period=PT0.5S;evs.suspect_timeout=PT2S;evs.install_timeout=PT5S;evs.inactive_timeout=PT5S"
+        --wsrep-provider-options="gmcast.listen_addr=tcp://127.0.0.1:${ports[node]};ist.recv_addr=127.0.0.1:${ports[node + 2]};gcache.size=64M;evs.keepalive_period=PT0.5S;evs.suspect_timeout=PT2S;evs.install_timeout=PT5S;evs.inactive_timeout=PT5S"
 }
 
 set_up_galera()
