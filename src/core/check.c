@@ -113,6 +113,16 @@ static dblock_status compare_clocks(
     return DBLOCK_OK;
 }
 
+static int is_unusable(const struct notes *notes)
+{
+    size_t i;
+
+    for (i = 0; i < notes->n; ++i)
+        if (notes->notes[i].severity == DBLOCK_FINDING_UNUSABLE)
+            return 1;
+    return 0;
+}
+
 /* In this order: `look` begins anew if it is repeated. */
 static dblock_status read_all(
     dblock_client *client, struct notes *notes, struct dblock_error *error)
@@ -128,11 +138,13 @@ static dblock_status read_all(
     status = dblk_short(client, 0, 0, verify, NULL, &result, error);
     if (status == DBLOCK_OK)
         add(notes, DBLOCK_FINDING_GOOD, "tables", "the tables are there, and this role may use them", "");
-    else if (status == DBLOCK_E_SCHEMA || status == DBLOCK_E_PERMISSION)
+    else if (status == DBLOCK_E_SCHEMA || status == DBLOCK_E_PERMISSION ||
+        (status == DBLOCK_E_CONNECTION && is_unusable(notes))) /* whose reason is told */
         add(notes, DBLOCK_FINDING_UNUSABLE, "tables", error->message, error->hint);
     else
         return status;
-    return compare_clocks(client, notes, error);
+    status = compare_clocks(client, notes, error);
+    return status == DBLOCK_E_CONNECTION && is_unusable(notes) ? DBLOCK_OK : status;
 }
 
 static void tell(const struct notes *notes, dblock_finding_fn fn, void *context)

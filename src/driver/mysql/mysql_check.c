@@ -260,7 +260,7 @@ static void judge_cluster(struct examination *examination)
         !is(examination, 1, "ON"))
         tell(examination, UNUSABLE, ALL, "cluster-ready",
             "look at wsrep_cluster_status, and let the node join again",
-            "this node is not ready: it is cut off from the cluster");
+            "this node is not ready: it is cut off from the cluster, or is still joining it");
 }
 
 static void judge_rights(struct examination *examination)

@@ -145,6 +145,9 @@ dblock_status mysql_fail(struct dblock_connection *connection, struct dblock_err
 
     if (status == DBLOCK_E_UNCERTAIN && !connection->is_effect_possible)
         status = DBLOCK_E_CONNECTION;
+    /* A read of a node waits for what the others have written, and says this if they are gone. */
+    if (connection->is_multi_writer && connection->error_code == 1205)
+        status = mysql_error_status(1047, 0, &hint);
     va_start(arguments, format);
     (void)vsnprintf(attempt, sizeof attempt, format, arguments);
     va_end(arguments);
