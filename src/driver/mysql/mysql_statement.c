@@ -197,7 +197,13 @@ static void note_statement_error(
 {
     unsigned int code = mysql_stmt_errno(handle);
 
-    if (code == 0) /* no error says so, yet the call failed */
+    /* An error that comes instead of a row (MySQL: 3024 of a SELECT that waits) is noted with the
+     * connection alone by MariaDB's library. */
+    if (code == 0 && mysql_errno(connection->mysql) != 0)
+        mysql_note_error(connection, mysql_errno(connection->mysql),
+            mysql_sqlstate(connection->mysql), mysql_error(connection->mysql),
+            is_write && mysql_error_is_lost_answer(mysql_errno(connection->mysql)));
+    else if (code == 0) /* no error says so, yet the call failed */
         mysql_note_error(connection, 2013, "HY000", "the client library gave no reason", is_write);
     else
         mysql_note_error(connection, code, mysql_stmt_sqlstate(handle), mysql_stmt_error(handle),
