@@ -129,7 +129,7 @@ endif
 # processes that has seconds for its turns, or a client with a short I/O limit, does not fit into them
 # with a sanitizer on two processors.
 once := $(if $(filter release,$(FLAVOUR)),,%/pgsql_bloat_test %/pgsql_quiet_test %/crowd_test \
-    %_cut_test %_hang_test %_notice_test %/bank_test)
+    %_cut_test %_hang_test %_notice_test %/bank_test %/mysql_galera_test)
 chosen_tests = $(foreach suite,$(SUITES),$(filter-out %/simulate $(once), \
     $(call programs_of,$(suite))) $(sort $(wildcard tests/$(suite)/*.sh)))
 test: all $(foreach suite,$(SUITES),$(call programs_of,$(suite)))
