@@ -45,6 +45,7 @@ static const struct dblock_driver driver = {
         .look = mysql_lease_look,
         .draw = mysql_lease_draw,
         .take_many = mysql_lease_take_many,
+        .drop_many = mysql_lease_drop_many,
     },
     .insert = {
         .take = mysql_insert_take,
@@ -53,6 +54,7 @@ static const struct dblock_driver driver = {
         .look = mysql_insert_look,
         .draw = mysql_insert_draw,
         .take_many = mysql_insert_take_many,
+        .drop_many = mysql_insert_drop_many,
     },
     .line = {
         .stand = mysql_line_stand,

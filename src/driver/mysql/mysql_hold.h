@@ -49,6 +49,9 @@ dblock_status mysql_hold_take_many(const struct mysql_hold *hold,
     struct dblock_connection *connection, const struct dblock_call *call,
     const struct dblock_take *terms, const struct dblock_many *many, size_t *ret_place,
     struct dblock_grant *holder, struct dblock_answer *answer, struct dblock_error *reterr);
+dblock_status mysql_hold_drop_many(const struct mysql_hold *hold,
+    struct dblock_connection *connection, const struct dblock_call *call,
+    const struct dblock_many *many, struct dblock_answer *answer, struct dblock_error *reterr);
 /* mysql_change.c */
 dblock_status mysql_hold_drop(const struct mysql_hold *hold, struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_subject *subject,

@@ -52,3 +52,10 @@ dblock_status mysql_lease_take_many(struct dblock_connection *connection,
     return mysql_hold_take_many(
         &mysql_hold_lease, connection, call, terms, many, ret_place, holder, answer, reterr);
 }
+
+dblock_status mysql_lease_drop_many(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_many *many, struct dblock_answer *answer,
+    struct dblock_error *reterr)
+{
+    return mysql_hold_drop_many(&mysql_hold_lease, connection, call, many, answer, reterr);
+}

@@ -27,4 +27,8 @@ dblock_status mysql_lease_take_many(struct dblock_connection *connection,
     const struct dblock_many *many, size_t *ret_place, struct dblock_grant *holder,
     struct dblock_answer *answer, struct dblock_error *reterr);
 
+dblock_status mysql_lease_drop_many(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_many *many, struct dblock_answer *answer,
+    struct dblock_error *reterr);
+
 #endif

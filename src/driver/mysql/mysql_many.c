@@ -35,11 +35,12 @@ struct attempt {
     const struct dblock_take *terms;
     const struct dblock_many *many;
     char prefix[DBLOCK_ID_SIZE + 16]; /* of the gates of lines, with the strategy's letter */
-    char *wanted, *names;             /* lists of the statements */
+    char *wanted, *names, *owners;    /* lists of the statements */
     char *template, *sql;
     /* of the last look */
     int states[DBLOCK_MANY_MAX];
     int has_line[DBLOCK_MANY_MAX];
+    int is_in_force[DBLOCK_MANY_MAX];
     int64_t now_us, my_end_us; /* 0: gone */
 };
 
@@ -63,7 +64,7 @@ static struct mysql_literal id_or_null(const unsigned char *id)
 static int make_lists(struct attempt *attempt)
 {
     const struct dblock_many *many = attempt->many;
-    size_t n_wanted = 0, n_names = 0;
+    size_t n_wanted = 0, n_names = 0, n_owners = 0;
     struct mysql_literal literals[3];
     size_t i;
 
@@ -75,10 +76,13 @@ static int make_lists(struct attempt *attempt)
                 i == 0 ? "SELECT ? AS place, ? AS name, ? AS owner" : " UNION ALL SELECT ?, ?, ?",
                 literals, 3) ||
             !mysql_text_fill(attempt->names + n_names, LIST_SIZE - n_names, i == 0 ? "?" : ", ?",
-                &literals[1], 1))
+                &literals[1], 1) ||
+            !mysql_text_fill(attempt->owners + n_owners, LIST_SIZE - n_owners,
+                i == 0 ? "?" : ", ?", &literals[2], 1))
             return 0;
         n_wanted += strlen(attempt->wanted + n_wanted);
         n_names += strlen(attempt->names + n_names);
+        n_owners += strlen(attempt->owners + n_owners);
     }
     return 1;
 }
@@ -86,7 +90,8 @@ static int make_lists(struct attempt *attempt)
 /* 1: the table, and the lists in place of their marks. Lists hold no mark themselves. */
 static int expand(struct attempt *attempt, const char *text)
 {
-    static const char table[] = "dblock_lease", wanted[] = "@WANTED", names[] = "@NAMES";
+    static const char table[] = "dblock_lease", wanted[] = "@WANTED", names[] = "@NAMES",
+                      owners[] = "@OWNERS";
     char *target = attempt->template;
     size_t left = SQL_SIZE;
 
@@ -103,6 +108,9 @@ static int expand(struct attempt *attempt, const char *text)
         } else if (strncmp(text, names, sizeof names - 1) == 0) {
             piece = attempt->names;
             text += sizeof names - 1;
+        } else if (strncmp(text, owners, sizeof owners - 1) == 0) {
+            piece = attempt->owners;
+            text += sizeof owners - 1;
         }
         size = piece != NULL ? strlen(piece) : 1;
         if (size >= left)
@@ -176,6 +184,7 @@ static void read_look(struct attempt *attempt, MYSQL_RES *rows)
         attempt->has_line[place] = read_number(row[3]) != 0;
         attempt->now_us = read_number(row[4]);
         attempt->my_end_us = read_number(row[5]);
+        attempt->is_in_force[place] = read_number(row[6]) != 0;
     }
 }
 
@@ -401,25 +410,39 @@ static dblock_status take_once(struct attempt *attempt, size_t *ret_place,
                       : explain(attempt, ret_place, holder, answer, reterr);
 }
 
+/* 1, or `*ret_status` says why not. */
+static int begin(struct attempt *attempt, dblock_status *ret_status, struct dblock_error *reterr)
+{
+    const struct mysql_bytes *prefix = &attempt->connection->in.bytes[MYSQL_B_PREFIX];
+
+    (void)snprintf(attempt->prefix, sizeof attempt->prefix, "%.*s%s", (int)prefix->size,
+        prefix->data, attempt->hold->strategy == DBLOCK_INSERT ? "i" : "l");
+    attempt->wanted = malloc(3 * LIST_SIZE + 2 * SQL_SIZE);
+    if (attempt->wanted == NULL) {
+        *ret_status = dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "out of memory");
+        return 0;
+    }
+    attempt->names = attempt->wanted + LIST_SIZE;
+    attempt->owners = attempt->names + LIST_SIZE;
+    attempt->template = attempt->owners + LIST_SIZE;
+    attempt->sql = attempt->template + SQL_SIZE;
+    if (make_lists(attempt))
+        return 1;
+    *ret_status = dblock_error_set(
+        reterr, DBLOCK_E_ARGUMENT, NULL, "the names are too long for one statement");
+    return 0;
+}
+
 dblock_status mysql_hold_take_many(const struct mysql_hold *hold,
     struct dblock_connection *connection, const struct dblock_call *call,
     const struct dblock_take *terms, const struct dblock_many *many, size_t *ret_place,
     struct dblock_grant *holder, struct dblock_answer *answer, struct dblock_error *reterr)
 {
-    const struct mysql_bytes *prefix = &connection->in.bytes[MYSQL_B_PREFIX];
     struct attempt attempt = { .hold = hold, .connection = connection, .call = call,
         .terms = terms, .many = many };
-    dblock_status status;
+    dblock_status status = DBLOCK_OK;
 
-    (void)snprintf(attempt.prefix, sizeof attempt.prefix, "%.*s%s", (int)prefix->size, prefix->data,
-        hold->strategy == DBLOCK_INSERT ? "i" : "l");
-    attempt.wanted = malloc(2 * LIST_SIZE + 2 * SQL_SIZE);
-    if (attempt.wanted == NULL)
-        return dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "out of memory");
-    attempt.names = attempt.wanted + LIST_SIZE;
-    attempt.template = attempt.names + LIST_SIZE;
-    attempt.sql = attempt.template + SQL_SIZE;
-    if (make_lists(&attempt)) {
+    if (begin(&attempt, &status, reterr)) {
         status = take_once(&attempt, ret_place, holder, answer, reterr);
         if (status == DBLOCK_OK && answer->outcome == 0) {
             mysql_bell_settle(connection, call);
@@ -427,11 +450,95 @@ dblock_status mysql_hold_take_many(const struct mysql_hold *hold,
         }
         if (status == DBLOCK_OK && answer->outcome == 0)
             answer->outcome = DBLOCK_ANSWER_AGAIN;
-    } else {
-        status = dblock_error_set(
-            reterr, DBLOCK_E_ARGUMENT, NULL, "the names are too long for one statement");
     }
     free(attempt.wanted);
     mysql_bell_settle(connection, call);
     return status;
+}
+
+/* Can one statement give all of them back, and ring? */
+static int can_drop_at_once(
+    struct dblock_connection *connection, const struct dblock_many *many)
+{
+    int can = connection->is_mariadb && !connection->is_multi_writer && many->n_names > 1;
+    size_t i;
+
+    for (i = 0; can && i < many->n_names; ++i)
+        can = many->outcomes[i] == 0 && mysql_bell_find(connection, many->owners[i]);
+    return can;
+}
+
+/* 0 or the native code. */
+static unsigned int drop_at_once(struct attempt *attempt)
+{
+    struct dblock_connection *connection = attempt->connection;
+    const struct dblock_many *many = attempt->many;
+    const struct mysql_bytes *prefix = &connection->in.bytes[MYSQL_B_PREFIX];
+    char bell[sizeof attempt->prefix];
+    const struct mysql_literal literal = bytes(bell, prefix->size + 1);
+    size_t i;
+
+    (void)snprintf(bell, sizeof bell, "%.*sb", (int)prefix->size, prefix->data);
+    if (run_look(attempt) != 0 || !prepare(attempt, mysql_sql_many_drop, &literal, 1) ||
+        mysql_text_run(connection, attempt->sql, attempt->call, 0, 1, NULL) != 0)
+        return connection->error_code;
+    for (i = 0; i < many->n_names; ++i)
+        if (attempt->states[i] == STATE_MINE && attempt->is_in_force[i]) {
+            many->outcomes[i] = DBLOCK_ANSWER_YES;
+            mysql_bell_rung(connection, many->owners[i]);
+        } else {
+            many->outcomes[i] = DBLOCK_ANSWER_NO;
+            mysql_bell_mark(connection, many->owners[i]);
+        }
+    return 0;
+}
+
+static dblock_status drop_each(const struct mysql_hold *hold, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_many *many, struct dblock_answer *answer,
+    struct dblock_error *reterr)
+{
+    dblock_status status = DBLOCK_OK;
+    size_t i;
+
+    for (i = 0; i < many->n_names && status == DBLOCK_OK; ++i) {
+        if (many->outcomes[i] == DBLOCK_ANSWER_YES || many->outcomes[i] == DBLOCK_ANSWER_NO)
+            continue;
+        answer->outcome = 0;
+        status = mysql_hold_drop(hold, connection, call, &many->subjects[i], many->owners[i], 0,
+            answer, reterr);
+        if (status == DBLOCK_OK)
+            many->outcomes[i] = answer->outcome;
+    }
+    answer->outcome = 0; /* the library looks for the worst */
+    return status;
+}
+
+dblock_status mysql_hold_drop_many(const struct mysql_hold *hold,
+    struct dblock_connection *connection, const struct dblock_call *call,
+    const struct dblock_many *many, struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    const struct dblock_take terms = { .session = NULL };
+    struct attempt attempt = { .hold = hold, .connection = connection, .call = call,
+        .terms = &terms, .many = many };
+    dblock_status status = DBLOCK_OK;
+    unsigned int code = 0;
+
+    if (!can_drop_at_once(connection, many))
+        return drop_each(hold, connection, call, many, answer, reterr);
+    if (begin(&attempt, &status, reterr))
+        code = drop_at_once(&attempt);
+    free(attempt.wanted);
+    if (status != DBLOCK_OK)
+        return status;
+    if (code == 0) {
+        answer->now_us = attempt.now_us;
+        mysql_bell_settle(connection, call);
+        return DBLOCK_OK;
+    }
+    /* somebody stands on one of them, or there was a conflict: nothing was done */
+    if (!connection->is_dead && mysql_error_class(code) != MYSQL_CLASS_REFUSED &&
+        mysql_error_class(code) != MYSQL_CLASS_GONE)
+        return drop_each(hold, connection, call, many, answer, reterr);
+    return mysql_fail(connection, reterr, "cannot release %s \"%s\"", hold->what,
+        many->subjects[0].name);
 }

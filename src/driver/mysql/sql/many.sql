@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- many.sql - several names of lease or insert at once, all or none. Sent as text: the marks
 -- are @WANTED: a select of place, name and owner for each, in the order of the names, joined by
--- UNION ALL; @NAMES: the names, with commas. Written for lease; insert has the same columns.
+-- UNION ALL; @NAMES, @OWNERS: the names, the owners, with commas. Written for lease; insert has the same columns.
 -- READ COMMITTED, autocommit. What holds for one name (lease.sql) holds for each.
 --
 -- A take is many_take, and many_look, which tells what came of it. Mostly many_take takes all
@@ -62,7 +62,7 @@ SELECT w.name,
 -- name: many_look
 -- in: is the line wanted, prefix with the strategy's letter, @WANTED, session
 -- out: of each name: its place, 1 mine / 2 in force / 3 ended / 0 free, token, is somebody
---      first in its line; clock, my session's end (NULL: gone)
+--      first in its line; clock, my session's end (NULL: gone), is the grant in force (NULL: none)
 -- One snapshot, without locks, newer than every commit that was acknowledged before.
 -- A gate is only looked at: who comes or goes just then makes a wait short, or a take in vain.
 SELECT w.place,
@@ -73,12 +73,32 @@ SELECT w.place,
                     > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 2, 3))),
        l.token,
        IF(?, NOT IS_FREE_LOCK(CONCAT(?, LEFT(SHA2(w.name, 256), 32))), 0),
-       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), me.expires_at
+       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), me.expires_at,
+       IF(l.session IS NULL,
+            l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+            s.id IS NOT NULL)
   FROM (@WANTED) AS w
   LEFT JOIN dblock_lease l ON l.name = w.name
   LEFT JOIN dblock_session s ON s.id = l.session
   LEFT JOIN dblock_session me ON me.id = ?
  ORDER BY w.place;
+
+-- name: many_drop
+-- in: prefix of bells, @NAMES, @OWNERS
+-- out: affected rows; error 1205: one of the rows is locked, and nothing was done
+-- As lease_drop for each, after many_look has told which are in force. One that was ended in
+-- between counts as given back before: its holder had stopped to believe in it.
+-- MariaDB, where no row is waited for, so it does not matter what others have locked; and only
+-- if this connection has all the bells, which ring before the commit.
+/*M! SET STATEMENT innodb_lock_wait_timeout = 0 FOR */
+UPDATE dblock_lease
+   SET since = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+            + 0 * COALESCE(RELEASE_LOCK(CONCAT(?, LOWER(HEX(owner)))), 0),
+       owner = NULL, session = NULL, expires_at = 0
+ WHERE name IN (@NAMES) AND owner IN (@OWNERS)
+   AND IF(session IS NULL,
+            expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+            EXISTS (SELECT 1 FROM dblock_session s WHERE s.id = dblock_lease.session));
 
 -- name: many_free
 -- in: name, token, of the grant that a look found ended
