@@ -142,13 +142,14 @@ list-tests:
 bench: all $(bench_programs) $(minimal_programs)
 	@tests/bench/run $(BUILD)
 
-# Each fuzzer makes so many inputs, from those of tests/fuzz/corpus/x and new ones.
+# Each fuzzer makes so many inputs at most, from those of tests/fuzz/corpus/x and new ones.
 FUZZ_RUNS ?= 20000
+FUZZ_SECONDS ?= 60
 .PHONY: fuzz list-fuzzers
 list-fuzzers:
 	@printf '%s\n' $(fuzz_programs)
 fuzz: $(fuzz_programs)
-	@exec tests/fuzz/run $(FUZZ_RUNS) $(fuzz_programs)
+	@exec tests/fuzz/run $(FUZZ_RUNS) $(FUZZ_SECONDS) $(fuzz_programs)
 
 # The cut tests and the bank need servers (ci/services); without one they say so.
 cut_programs := $(filter %_cut_test %_hang_test,$(call programs_of,system))

@@ -36,7 +36,7 @@ enum { /* of extend, draw and end */
 /* What follows from the answers of one message; 0: a grant has ended, and is to be cleared away. */
 static char read_gate(const PGresult *gate)
 {
-    return PQgetvalue(gate, 0, GATE_STATE)[0];
+    return pgsql_get_letter(gate, 0, GATE_STATE);
 }
 
 static int32_t judge_take(const struct dblock_take *take, const struct pgsql_message *message)
@@ -220,7 +220,7 @@ static dblock_status run_ending(const struct pgsql_hold *hold, enum pgsql_statem
     const struct pgsql_parameters *parameters, struct dblock_answer *answer,
     struct dblock_error *reterr)
 {
-    unsigned char seen[DBLOCK_ID_SIZE];
+    unsigned char seen[DBLOCK_ID_SIZE] = { 0 };
     struct pgsql_message message;
     int is_skipped = 0;
     dblock_status status;
@@ -237,7 +237,7 @@ static dblock_status run_ending(const struct pgsql_hold *hold, enum pgsql_statem
             pgsql_get_bool(result, 0, END_WAS_IN_FORCE);
         if (statement == hold->draw)
             answer->token = pgsql_get_int64(result, 0, DRAW_TOKEN);
-        if (is_skipped && owner == NULL)
+        if (is_skipped && owner == NULL && PQgetlength(result, 0, END_OWNER) == sizeof seen)
             memcpy(seen, PQgetvalue(result, 0, END_OWNER), sizeof seen);
     }
     status = pgsql_message_fini(&message, status, answer);

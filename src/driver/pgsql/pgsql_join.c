@@ -100,7 +100,7 @@ static dblock_status ask(const struct dblock_joining *joining, int statement, ui
 
 static int is_true(const PGresult *result, int column)
 {
-    return PQntuples(result) == 1 && PQgetvalue(result, 0, column)[0] == 't';
+    return PQntuples(result) == 1 && pgsql_get_letter(result, 0, column) == 't';
 }
 
 static dblock_status check(void *connection, const char *name, struct dblock_error *reterr)
@@ -158,6 +158,12 @@ static dblock_status try_advisory(
     return status;
 }
 
+static uint64_t read_ms(const PGresult *result, int column)
+{
+    return PQgetisnull(result, 0, column) ? 0
+                                          : strtoull(PQgetvalue(result, 0, column), NULL, 10);
+}
+
 /* How long one statement may wait, see joined_row_wait; and never so long that a limit of the
  * application ends it. */
 static dblock_status find_slice(
@@ -169,8 +175,8 @@ static dblock_status find_slice(
 
     if (status != DBLOCK_OK)
         return status;
-    deadlock_us = strtoull(PQgetvalue(result, 0, 0), NULL, 10) * 1000;
-    limit_us = strtoull(PQgetvalue(result, 0, 1), NULL, 10) * 1000;
+    deadlock_us = read_ms(result, 0) * 1000;
+    limit_us = read_ms(result, 1) * 1000;
     PQclear(result);
     *ret_slice_us =
         deadlock_us + PAST_DEADLOCK_US > SLICE_US ? deadlock_us + PAST_DEADLOCK_US : SLICE_US;

@@ -112,7 +112,7 @@ static void put(struct pgsql_parameters *parameters, const struct array *array, 
 
 static char read_state(const PGresult *gate)
 {
-    return PQgetvalue(gate, 0, GATE_STATE)[0];
+    return pgsql_get_letter(gate, 0, GATE_STATE);
 }
 
 /* 0: some grants have ended, and are to be cleared away. */
@@ -263,7 +263,7 @@ static dblock_status clear(const struct attempt *attempt, size_t place,
         const PGresult *gate = message.results[0];
 
         answer->now_us = pgsql_get_time(gate, 0, 3);
-        if (PQgetvalue(gate, 0, 1)[0] == 'm' && !PQgetisnull(gate, 0, 2) &&
+        if (pgsql_get_letter(gate, 0, 1) == 'm' && !PQgetisnull(gate, 0, 2) &&
             !pgsql_get_bool(message.results[1], 0, 0))
             answer->outcome = DBLOCK_ANSWER_PINNED;
     }

@@ -20,6 +20,7 @@ enum {
 
 /* The server counts from 2000. */
 #define EPOCH_US INT64_C(946684800000000)
+#define TIME_MAX_US (INT64_C(1) << 60) /* the year 38,000 or so */
 
 static void write_64(unsigned char *target, uint64_t number)
 {
@@ -193,7 +194,10 @@ int64_t pgsql_field_time(const struct pgsql_field *field)
     time_us = (int64_t)read_64(field->bytes);
     if (time_us == INT64_MIN)
         return 0;
-    return time_us > INT64_MAX - EPOCH_US ? INT64_MAX : time_us + EPOCH_US;
+    /* an infinite one too is so near that it can be reckoned with */
+    if (time_us > TIME_MAX_US)
+        return TIME_MAX_US;
+    return time_us < -TIME_MAX_US ? -TIME_MAX_US : time_us + EPOCH_US;
 }
 
 void pgsql_field_text(const struct pgsql_field *field, char *target, size_t size)
@@ -223,14 +227,18 @@ int64_t pgsql_get_int64(const PGresult *result, int row, int column)
 
 int32_t pgsql_get_int32(const PGresult *result, int row, int column)
 {
-    if (PQgetisnull(result, row, column))
-        return 0;
-    return (int32_t)read_32(PQgetvalue(result, row, column));
+    return PQgetlength(result, row, column) == 4 ? (int32_t)read_32(PQgetvalue(result, row, column))
+                                                 : 0;
 }
 
 int pgsql_get_bool(const PGresult *result, int row, int column)
 {
-    return !PQgetisnull(result, row, column) && PQgetvalue(result, row, column)[0] != 0;
+    return PQgetlength(result, row, column) == 1 && PQgetvalue(result, row, column)[0] != 0;
+}
+
+char pgsql_get_letter(const PGresult *result, int row, int column)
+{
+    return PQgetisnull(result, row, column) ? 0 : PQgetvalue(result, row, column)[0];
 }
 
 int64_t pgsql_get_time(const PGresult *result, int row, int column)
@@ -243,7 +251,8 @@ int64_t pgsql_get_time(const PGresult *result, int row, int column)
 void pgsql_get_text(const PGresult *result, int row, int column, char *target, size_t size)
 {
     /* libpq puts a zero behind every value, bytes too */
-    dblock_text_copy(target, size, PQgetvalue(result, row, column));
+    dblock_text_copy(target, size,
+        PQgetisnull(result, row, column) ? "" : PQgetvalue(result, row, column));
 }
 
 void pgsql_get_id_text(const PGresult *result, int row, int column, char text[40])

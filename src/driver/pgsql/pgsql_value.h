@@ -56,11 +56,13 @@ int64_t pgsql_field_time(const struct pgsql_field *field);
 void pgsql_field_text(const struct pgsql_field *field, char *target, size_t size);
 void pgsql_field_id_text(const struct pgsql_field *field, char text[40]);
 
-/* 0 for NULL. */
+/* Whatever the server answers: 0 for NULL, for what is not there, and for what is of another size
+ * than the type. */
 int64_t pgsql_get_int64(const PGresult *result, int row, int column);
 int32_t pgsql_get_int32(const PGresult *result, int row, int column);
-/* 0 for NULL. */
 int pgsql_get_bool(const PGresult *result, int row, int column);
+/* The first one of a text. */
+char pgsql_get_letter(const PGresult *result, int row, int column);
 /* A timestamptz as microseconds since 1970; 0 for NULL and -infinity. */
 int64_t pgsql_get_time(const PGresult *result, int row, int column);
 /* Text or bytes into a fixed member, cut if they are longer; "" for NULL. */
