@@ -130,10 +130,11 @@ endif
 # with a sanitizer on two processors.
 once := $(if $(filter release,$(FLAVOUR)),,%/pgsql_bloat_test %/pgsql_quiet_test %/crowd_test \
     %_cut_test %_hang_test %_notice_test %/bank_test %/mysql_galera_test)
+# MORE_TESTS: of another build, as PROGRAM or PROGRAM@SERVER (ci/run).
 chosen_tests = $(foreach suite,$(SUITES),$(filter-out %/simulate $(once), \
     $(call programs_of,$(suite))) $(sort $(wildcard tests/$(suite)/*.sh)))
 test: all $(foreach suite,$(SUITES),$(call programs_of,$(suite)))
-	@exec ci/test-run -j $(TEST_JOBS) $(if $(filter release,$(FLAVOUR)),-o,-n $(FLAVOUR)) $(BUILD) $(chosen_tests)
+	@exec ci/test-run -j $(TEST_JOBS) $(if $(filter release,$(FLAVOUR)),-o,-n $(FLAVOUR)) $(BUILD) $(chosen_tests) $(MORE_TESTS)
 
 .PHONY: list-tests
 list-tests:
