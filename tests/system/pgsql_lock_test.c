@@ -184,7 +184,7 @@ static void wait__is_served_when_the_lock_is_given_back(void **state)
         assert_int_equal(YES, pgsql_lock(&f, first_of(strategy), strategy, "held", 0));
         start_waiter(&waiter, &thread, strategy, -1);
         assert_true(test_until(is_waiting, NULL, 5000));
-        /* more than one slice long: C16, no snapshot is old */
+        /* C16, no snapshot is old: two slices long, and each of 0.9 s may end late on a busy machine */
         for (begun_ms = test_now_ms(); test_now_ms() - begun_ms < 2200;) {
             int64_t age_ms = pgsql_number(f.plain,
                 "SELECT coalesce(max(extract(epoch FROM clock_timestamp() - xact_start) * 1000)::int, 0)"
@@ -194,7 +194,7 @@ static void wait__is_served_when_the_lock_is_given_back(void **state)
             oldest_ms = age_ms > oldest_ms ? age_ms : oldest_ms;
             test_pass_ms(20);
         }
-        assert_in_range(oldest_ms, 200, 1000);
+        assert_in_range(oldest_ms, 200, 1500);
         begun_ms = test_now_ms();
         assert_int_equal(YES, pgsql_unlock(&f, first_of(strategy), strategy, "held"));
         assert_int_equal(0, pthread_join(thread, NULL));
