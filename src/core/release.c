@@ -77,8 +77,6 @@ static dblock_status release_connection(
         status = locks->drop(connection, &call, &lock->subject, &answer, error);
         status = dblk_link_end(
             client, channel->link, is_watched, status, DBLOCK_E_CONNECTION, error);
-        if (status == DBLOCK_E_UNCERTAIN) /* not of a lock: it ends with its connection either way */
-            status = error->status = DBLOCK_E_CONNECTION;
     }
     if (connection != NULL && status == DBLOCK_OK)
         channel->link->heard_us = now_us; /* a little later, in truth */
