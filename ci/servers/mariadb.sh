@@ -36,14 +36,6 @@ command_mariadb()
         --pid-file="$folder/$1/server.pid" --tmpdir="$folder/$1/tmp" \
         --innodb-buffer-pool-size=128M --performance-schema=OFF --max-connections=500 \
         --skip-name-resolve
-    no_sync_of_mariadb
-}
-
-# for all that have InnoDB
-no_sync_of_mariadb()
-{
-    [ "${NO_SYNC:-}" != 1 ] || echo --innodb-flush-log-at-trx-commit=2 \
-        --innodb-flush-method=nosync --sync-binlog=0
 }
 
 set_up_mariadb()

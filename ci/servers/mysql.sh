@@ -41,7 +41,6 @@ command_mysql()
         --bind-address=127.0.0.1 --pid-file="$folder/$1/server.pid" --tmpdir="$folder/$1/tmp" \
         --mysqlx=OFF --secure-file-priv=NULL --innodb-buffer-pool-size=128M \
         --max-connections=500 --skip-name-resolve
-    no_sync_of_mariadb
 }
 
 set_up_mysql()
