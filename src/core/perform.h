@@ -19,6 +19,7 @@ struct dblk_attempt {
     struct dblk_place place;     /* in the line of the name */
     int64_t not_after_us;        /* of the last take, by the database's clock */
     uint64_t sent_us;            /* of the last take */
+    uint64_t link_id;            /* the connection of the last take of a lease or insert */
     uint64_t end_us;             /* of the wait, and one I/O limit: no step goes on beyond it */
     struct dblock_grant holder;  /* of the last busy answer, if the caller wants one */
     struct dblock_error error;   /* of the last failure */

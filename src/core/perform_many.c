@@ -121,87 +121,45 @@ static int renew_owners(struct dblk_many *many)
     return fault;
 }
 
-static uint64_t find_deadline(const dblock_lock *lock, uint64_t sent_us)
-{
-    return lock->session != NULL ? atomic_load(&lock->session->deadline_us)
-                                 : dblk_belief_end(sent_us, atomic_load(&lock->ttl_us));
-}
-
-static void note_grants(struct dblk_many *many, uint64_t link_id, struct dblk_event *event)
+static void note_grants(struct dblk_many *many, struct dblk_event *event)
 {
     size_t i;
 
     for (i = 0; i < many->names.n_names; ++i) {
         many->locks[i]->token = many->names.tokens[i];
         many->locks[i]->taken_us = many->attempt.sent_us;
-        if (link_id != 0)
-            many->locks[i]->link_id = link_id;
+        if (many->attempt.link_id != 0)
+            many->locks[i]->link_id = many->attempt.link_id;
     }
-    event->deadline_us = find_deadline(many->locks[0], many->attempt.sent_us);
+    event->deadline_us = dblk_perform_deadline(many->locks[0], many->attempt.sent_us);
 }
 
-static void lose_session(struct dblk_many *many)
+static dblock_status ask_for_many(void *context, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_take *take, struct dblock_grant *holder,
+    struct dblock_answer *answer, struct dblock_error *reterr)
 {
-    dblock_client *client = many->attempt.client;
+    struct dblk_many *many = context;
 
-    dblk_lock_client(client);
-    dblk_session_lose(client, many->locks[0]->session, DBLOCK_CAUSE_SERVER, NULL);
-    dblk_unlock_client(client);
+    return dblk_hold_steps(many->attempt.client, many->attempt.wish->strategy)
+        ->take_many(connection, call, take, &many->names, &many->place, holder, answer, reterr);
 }
 
 static void take(
     struct dblk_many *many, uint64_t now_us, int heeds_line, struct dblk_event *event)
 {
     struct dblk_attempt *attempt = &many->attempt;
-    dblock_client *client = attempt->client;
-    struct dblock_grant *holder =
-        attempt->wish->busy != NULL || attempt->machine.is_first ? &attempt->holder : NULL;
-    struct dblock_call call;
     struct dblock_answer answer;
-    struct dblock_take terms;
-    struct dblk_link *link = NULL;
-    uint64_t link_id;
-    int is_reused;
-    dblock_status status;
 
     if (renew_owners(many) != 0) {
         dblk_event_failed(attempt, attempt->error.status, 0, event);
         return;
     }
-    call.cancel_fd = dblk_waiter_short_fd(&attempt->waiter);
-    call.deadline_us = dblk_perform_limit(attempt, now_us, client->settings.io_us);
-    status =
-        dblk_link_lend(client, &now_us, call.deadline_us, call.cancel_fd, &link, &attempt->error);
-    if (status != DBLOCK_OK) {
-        dblk_event_failed(attempt, status, 0, event);
-        return;
-    }
-    is_reused = link->is_reused;
-    link_id = link->id;
-    memset(&answer, 0, sizeof answer);
-    attempt->sent_us = now_us;
-    call.deadline_us = dblk_perform_limit(attempt, now_us, attempt->machine.terms.io_us);
-    attempt->not_after_us = dblk_link_database_us(link, call.deadline_us);
     attempt->lock = many->locks[0];
-    dblk_perform_fill_take(attempt, 0, heeds_line, &terms);
     many->place = 0;
-    status = dblk_hold_steps(client, attempt->wish->strategy)
-                 ->take_many(link->connection, &call, &terms, &many->names, &many->place, holder,
-                     &answer, &attempt->error);
-    event->now_us = dblk_now_us();
-    if (status == DBLOCK_OK)
-        dblk_link_saw_clock(client, link, attempt->sent_us, event->now_us, answer.now_us);
-    dblk_link_return(client, link);
+    dblk_perform_ask(attempt, now_us, heeds_line, ask_for_many, many, &answer, event);
     attempt->lock = many->locks[many->place];
-    if (status != DBLOCK_OK) {
-        dblk_event_failed(attempt, status, is_reused, event);
-        return;
-    }
-    dblk_event_answered(&answer, event);
-    if (answer.outcome == DBLOCK_ANSWER_SESSION)
-        lose_session(many);
-    if (answer.outcome == DBLOCK_ANSWER_YES)
-        note_grants(many, link_id, event);
+    if (event->kind == DBLK_EVENT_ANSWERED && event->outcome == DBLOCK_ANSWER_YES)
+        note_grants(many, event);
 }
 
 /* Who owns them? YES: the name is in force, and `outcomes` says by an owner of ours. */
@@ -277,7 +235,7 @@ static void look(struct dblk_many *many, uint64_t now_us, struct dblk_event *eve
     event->is_mine = n_mine == many->names.n_names;
     event->is_past = is_past && n_mine == 0;
     if (event->is_mine)
-        note_grants(many, 0, event);
+        note_grants(many, event);
     dblk_trace(client, DBLOCK_TRACE_SETTLE, DBLOCK_OK, attempt->lock->subject.name,
         event->is_mine ? "a lost answer for several names: granted"
             : event->is_past ? "a lost answer for several names: not granted"

@@ -39,7 +39,7 @@ void dblk_perform_session(
     event->outcome = DBLOCK_ANSWER_YES;
 }
 
-static uint64_t find_deadline(const dblock_lock *lock, uint64_t sent_us)
+uint64_t dblk_perform_deadline(const dblock_lock *lock, uint64_t sent_us)
 {
     return lock->session != NULL ? atomic_load(&lock->session->deadline_us)
                                  : dblk_belief_end(sent_us, atomic_load(&lock->ttl_us));
@@ -54,27 +54,20 @@ static void lose_session(struct dblk_attempt *attempt)
     dblk_unlock_client(attempt->client);
 }
 
-void dblk_perform_take_recorded(
-    struct dblk_attempt *attempt, uint64_t now_us, int heeds_line, struct dblk_event *event)
+void dblk_perform_ask(struct dblk_attempt *attempt, uint64_t now_us, int heeds_line,
+    dblk_ask *ask, void *context, struct dblock_answer *answer, struct dblk_event *event)
 {
     dblock_client *client = attempt->client;
-    dblock_lock *lock = attempt->lock;
     /* also for those who wait: whose grant is in the way says which bell to listen for */
     struct dblock_grant *holder =
         attempt->wish->busy != NULL || attempt->machine.is_first ? &attempt->holder : NULL;
     struct dblock_call call;
-    struct dblock_answer answer;
     struct dblock_take take;
     struct dblk_link *link = NULL;
-    uint64_t link_id;
     int is_reused;
     int is_watched;
     dblock_status status;
 
-    if (dblk_perform_renew_owner(attempt) != 0) {
-        dblk_event_failed(attempt, attempt->error.status, 0, event);
-        return;
-    }
     call.cancel_fd = dblk_waiter_short_fd(&attempt->waiter);
     call.deadline_us = dblk_perform_limit(attempt, now_us, client->settings.io_us);
     status =
@@ -84,34 +77,56 @@ void dblk_perform_take_recorded(
         return;
     }
     is_reused = link->is_reused;
-    link_id = link->id;
-    memset(&answer, 0, sizeof answer);
+    attempt->link_id = link->id;
+    memset(answer, 0, sizeof *answer);
     attempt->sent_us = now_us;
     call.deadline_us =
         dblk_perform_limit(attempt, attempt->sent_us, attempt->machine.terms.io_us);
     attempt->not_after_us = dblk_link_database_us(link, call.deadline_us);
     dblk_perform_fill_take(attempt, 0, heeds_line, &take);
     is_watched = dblk_link_begin(client, link, &call);
-    status = dblk_hold_steps(client, lock->strategy->id)
-                 ->take(link->connection, &call, &take, holder, &answer, &attempt->error);
+    status = ask(context, link->connection, &call, &take, holder, answer, &attempt->error);
     status = dblk_link_end(client, link, is_watched, status, DBLOCK_E_UNCERTAIN, &attempt->error);
     event->now_us = dblk_now_us();
     if (status == DBLOCK_OK)
-        dblk_link_saw_clock(client, link, attempt->sent_us, event->now_us, answer.now_us);
+        dblk_link_saw_clock(client, link, attempt->sent_us, event->now_us, answer->now_us);
     dblk_link_return(client, link);
     if (status != DBLOCK_OK) {
         dblk_event_failed(attempt, status, is_reused, event);
         return;
     }
-    dblk_event_answered(&answer, event);
-    if (answer.outcome == DBLOCK_ANSWER_SESSION)
+    dblk_event_answered(answer, event);
+    if (answer->outcome == DBLOCK_ANSWER_SESSION)
         lose_session(attempt);
-    if (answer.outcome == DBLOCK_ANSWER_YES) {
-        lock->token = answer.token;
-        lock->link_id = link_id;
-        lock->taken_us = attempt->sent_us;
-        event->deadline_us = find_deadline(lock, attempt->sent_us);
+}
+
+static dblock_status ask_for_one(void *context, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_take *take, struct dblock_grant *holder,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    const dblock_lock *lock = context;
+
+    return dblk_hold_steps(lock->client, lock->strategy->id)
+        ->take(connection, call, take, holder, answer, reterr);
+}
+
+void dblk_perform_take_recorded(
+    struct dblk_attempt *attempt, uint64_t now_us, int heeds_line, struct dblk_event *event)
+{
+    dblock_lock *lock = attempt->lock;
+    struct dblock_answer answer;
+
+    if (dblk_perform_renew_owner(attempt) != 0) {
+        dblk_event_failed(attempt, attempt->error.status, 0, event);
+        return;
     }
+    dblk_perform_ask(attempt, now_us, heeds_line, ask_for_one, lock, &answer, event);
+    if (event->kind != DBLK_EVENT_ANSWERED || event->outcome != DBLOCK_ANSWER_YES)
+        return;
+    lock->token = answer.token;
+    lock->link_id = attempt->link_id;
+    lock->taken_us = attempt->sent_us;
+    event->deadline_us = dblk_perform_deadline(lock, attempt->sent_us);
 }
 
 void dblk_perform_look(struct dblk_attempt *attempt, uint64_t now_us, struct dblk_event *event)
@@ -151,7 +166,7 @@ void dblk_perform_look(struct dblk_attempt *attempt, uint64_t now_us, struct dbl
     if (event->is_mine) {
         lock->token = grant.token;
         lock->taken_us = attempt->sent_us;
-        event->deadline_us = find_deadline(lock, attempt->sent_us);
+        event->deadline_us = dblk_perform_deadline(lock, attempt->sent_us);
     }
     dblk_trace(client, DBLOCK_TRACE_SETTLE, DBLOCK_OK, lock->subject.name,
         event->is_mine ? "a lost answer: granted"

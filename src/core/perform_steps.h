@@ -18,6 +18,16 @@ void dblk_perform_stand(struct dblk_attempt *attempt, uint64_t wait_us, uint64_t
 void dblk_perform_rest(
     struct dblk_attempt *attempt, uint64_t until_us, struct dblk_event *event);
 
+/* What the driver is asked on the connection lent for it: for one name, or for many. */
+typedef dblock_status dblk_ask(void *context, struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_take *take, struct dblock_grant *holder,
+    struct dblock_answer *answer, struct dblock_error *reterr);
+/* A take of attempt->lock whose owner ids are fresh. `*answer` is of use if the event is ANSWERED. */
+void dblk_perform_ask(struct dblk_attempt *attempt, uint64_t now_us, int heeds_line,
+    dblk_ask *ask, void *context, struct dblock_answer *answer, struct dblk_event *event);
+/* Until when a grant that was asked for then may be believed in. */
+uint64_t dblk_perform_deadline(const dblock_lock *lock, uint64_t sent_us);
+
 /* row and advisory */
 void dblk_perform_seed(struct dblk_attempt *attempt, uint64_t now_us, struct dblk_event *event);
 void dblk_perform_take_connection(struct dblk_attempt *attempt, uint64_t now_us,
