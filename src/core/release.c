@@ -76,7 +76,7 @@ static dblock_status release_connection(
 
         status = locks->drop(connection, &call, &lock->subject, &answer, error);
         status = dblk_link_end(
-            client, channel->link, is_watched, status, DBLOCK_E_CONNECTION, error);
+            client, channel->link, is_watched, status, DBLOCK_E_UNCERTAIN, error);
     }
     if (connection != NULL && status == DBLOCK_OK)
         channel->link->heard_us = now_us; /* a little later, in truth */

@@ -252,7 +252,7 @@ dblock_status pgsql_advisory_drop(struct dblock_connection *connection,
         return status;
     put_known_subject(connection, &parameters, subject);
     pgsql_message_init(
-        &message, connection, call, "release advisory", subject->name, PGSQL_READS);
+        &message, connection, call, "release advisory", subject->name, PGSQL_WRITES);
     status = pgsql_message_ask(&message, STATEMENT_ADVISORY_DROP, &parameters, reterr);
     if (status == DBLOCK_OK && !PQgetisnull(message.results[0], 0, 0)) {
         answer->outcome = DBLOCK_ANSWER_YES;

@@ -2,7 +2,8 @@
 /* pgsql_row.c - strategy row: a lock held by the open transaction of its
  * connection. The statements, and why they are safe, are in sql/row.sql.
  *
- * A lost answer is never uncertain: what the connection may have got goes with it. */
+ * The lost answer of a take is never uncertain: what the connection may have got goes with it.
+ * That of a release is: either it came, or the lock ended with the connection before. */
 #include "pgsql_error.h"
 #include "pgsql_grant.h"
 #include "pgsql_line.h"
@@ -285,7 +286,7 @@ dblock_status pgsql_row_drop(struct dblock_connection *connection,
     }
     /* COMMIT answers with ROLLBACK if the transaction had failed: then it is no answer of ours */
     pgsql_message_init(&message, connection, call, "release row", subject->name,
-        PGSQL_READS | PGSQL_OWN_BOUNDS);
+        PGSQL_WRITES | PGSQL_OWN_BOUNDS);
     status = pgsql_message_ask(&message, STATEMENT_COMMIT, NULL, reterr);
     connection->is_holding = 0;
     if (status == DBLOCK_OK)
