@@ -425,7 +425,7 @@ static void hammer__never_grants_twice(void **state)
     const char *text = getenv("DBLOCK_TEST_HAMMER_SECONDS");
     unsigned int seconds = text != NULL ? (unsigned int)strtoul(text, NULL, 10) : 10;
     MYSQL *admin = mysql_fixture_admin(&fixture);
-    unsigned int i, n_bad;
+    unsigned int i, n_bad, n_tries;
 
     (void)state;
     if (admin == NULL)
@@ -459,10 +459,10 @@ static void hammer__never_grants_twice(void **state)
     assert_int_equal(atomic_load(&shared->n_failures), 0);
     assert_true(atomic_load(&shared->n_takes) > 10 * seconds);
     /* Nothing is guarded here: to meet others' brief locks is not to meet a guard. A commit takes
-     * longer where the server writes a binary log as well. */
-    assert_true(atomic_load(&shared->n_pinned) <=
-        atomic_load(&shared->n_takes) /
-            (mysql_fixture_number(admin, "SELECT @@global.log_bin") == 1 ? 4 : 100));
+     * longer where the server writes a binary log as well, or the machine has other work. */
+    n_tries = atomic_load(&shared->n_takes) + atomic_load(&shared->n_busy) +
+        atomic_load(&shared->n_again) + atomic_load(&shared->n_pinned);
+    assert_true(atomic_load(&shared->n_pinned) <= n_tries / 50);
     assert_int_equal(n_bad, 0);
     assert_int_equal(count_bad_beliefs(), 0);
     mysql_close(admin);
