@@ -125,7 +125,7 @@ static void slow_callback__does_not_stop_heartbeats(struct contract *contract)
     struct dblock_options options = own_options(contract);
     dblock_lock *lock;
 
-    options.ttl_ms = 1000;
+    options.ttl_ms = 1600; /* less than the callback takes */
     lock = take_with(contract, client, own_name(contract, "x"), &options);
     options.heartbeat = DBLOCK_HEARTBEAT_OFF;
     options.ttl_ms = 150;

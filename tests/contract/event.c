@@ -254,12 +254,12 @@ static void expiring__does_not_come_while_heartbeats_do(struct contract *contrac
     struct dblock_options options = own_options(contract);
     struct hearing hearing = { 0 };
 
-    options.ttl_ms = 600; /* belief would end at 525 */
+    options.ttl_ms = 1200; /* belief would end at 1050 */
     options.expiring_ms = 100;
     options.on_event = hear;
     options.context = &hearing;
     (void)take_with(contract, client, own_name(contract, "x"), &options);
-    test_pass_ms(1000);
+    test_pass_ms(1600);
     assert_int_equal(0, atomic_load(&hearing.n_expiring));
     assert_int_equal(0, atomic_load(&hearing.n_lost));
 }
