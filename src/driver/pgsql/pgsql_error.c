@@ -161,6 +161,12 @@ static const char *find_sqlstate(const char *message, char sqlstate[6])
     return found;
 }
 
+/* Only the text says so: no certificate, the wrong one, or one of the sides has no TLS. */
+static int is_about_tls(const char *message)
+{
+    return strstr(message, "SSL") != NULL || strstr(message, "certificate") != NULL;
+}
+
 dblock_status pgsql_connect_error(PGconn *pg, struct dblock_error *reterr)
 {
     const char *message = PQerrorMessage(pg);
@@ -171,13 +177,14 @@ dblock_status pgsql_connect_error(PGconn *pg, struct dblock_error *reterr)
 
     if (reason == NULL)
         reason = message;
-    if (PQconnectionNeedsPassword(pg) || (sqlstate[0] == 0 && strstr(message, "SSL") != NULL) ||
+    if (PQconnectionNeedsPassword(pg) || (sqlstate[0] == 0 && is_about_tls(message)) ||
         status == DBLOCK_E_PERMISSION)
         status = DBLOCK_E_LOGIN;
     else if (status != DBLOCK_E_LOGIN)
         status = DBLOCK_E_CONNECTION;
     set_message(reterr, status,
-        status == DBLOCK_E_LOGIN ? "check user, password, database and sslmode of the URL" : NULL,
+        status == DBLOCK_E_LOGIN ? "check user, password, database, sslmode and sslrootcert of the URL"
+                                   : NULL,
         "connect to PostgreSQL", NULL, reason[0] != 0 ? reason : "no answer");
     dblock_error_native(reterr, 0, sqlstate, status == DBLOCK_E_CONNECTION);
     return status;
