@@ -71,7 +71,7 @@ static void judge_renewal(dblock_client *client, struct dblk_session *session, u
     const struct dblock_answer *answer)
 {
     uint64_t now_us = dblk_now_us();
-    int was_late = session->beat.n_failures > 0;
+    int was_announced = session->is_announced;
     enum dblk_heartbeat_verdict verdict = dblk_heartbeat_answered(&session->beat, sent_us, now_us,
         answer->outcome == DBLOCK_ANSWER_YES, answer->changed);
 
@@ -84,7 +84,8 @@ static void judge_renewal(dblock_client *client, struct dblk_session *session, u
         return;
     }
     atomic_store(&session->deadline_us, session->beat.deadline_us);
-    if (was_late)
+    session->is_announced = 0;
+    if (was_announced)
         dblk_clock_due(client, 0); /* whoever was told EXPIRING is told RESTORED */
     if (verdict == DBLK_BEAT_READ) {
         session->is_broken = 1;

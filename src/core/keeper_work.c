@@ -24,6 +24,8 @@ static uint64_t announce(dblock_lock *lock, uint64_t now_us, uint64_t deadline_u
     warn_us = deadline_us > lock->expiring_us ? deadline_us - lock->expiring_us : 0;
     if (now_us >= warn_us && !lock->is_announced) {
         lock->is_announced = 1;
+        if (lock->session != NULL)
+            lock->session->is_announced = 1;
         dblk_event_tell(lock, &lock->expiring, DBLOCK_EVENT_EXPIRING, DBLOCK_CAUSE_DEADLINE, NULL);
     } else if (now_us < warn_us && lock->is_announced) {
         lock->is_announced = 0;

@@ -29,6 +29,7 @@ struct dblk_session {
     uint64_t retry_us;      /* LOST: when to try to delete the row */
     unsigned n_beats;       /* answered */
     int is_broken;          /* the heartbeat told that something of it was broken */
+    int is_announced;       /* EXPIRING was told of a grant of it since the last answer */
     struct dblk_session *next;
 };
 

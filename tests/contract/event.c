@@ -291,6 +291,26 @@ static void restored__comes_when_the_database_is_back(struct contract *contract)
     expect_status(contract, DBLOCK_OK, dblock_confirm(lock, &contract->error));
 }
 
+/* The warning is due before the first heartbeat, which then comes as it should: told at once, and
+ * not when the belief would have ended. */
+static void restored__comes_with_the_first_heartbeat(struct contract *contract)
+{
+    dblock_client *client = open_client(contract, NULL);
+    struct dblock_options options = own_options(contract);
+    struct hearing hearing = { 0 };
+    uint64_t begun_ms = test_now_ms();
+
+    options.ttl_ms = 2000; /* a heartbeat at 667; belief would end at 1750 */
+    options.expiring_ms = 1200;
+    options.on_event = hear;
+    options.context = &hearing;
+    (void)take_with(contract, client, own_name(contract, "x"), &options);
+    while (atomic_load(&hearing.n_restored) == 0 && test_now_ms() - begun_ms < 1600)
+        test_pass_ms(2);
+    assert_int_equal(1, atomic_load(&hearing.n_expiring));
+    assert_int_equal(1, atomic_load(&hearing.n_restored));
+}
+
 /* E10: an outage longer than the ttl. */
 static void outage__longer_than_the_ttl_loses_the_grant(struct contract *contract)
 {
@@ -351,6 +371,8 @@ const struct contract_case event_cases[] = {
     { "expiring__comes_before_the_deadline", expiring__comes_before_the_deadline, TIMED, NULL },
     { "expiring__does_not_come_while_heartbeats_do", expiring__does_not_come_while_heartbeats_do,
         BEAT, NULL },
+    { "restored__comes_with_the_first_heartbeat", restored__comes_with_the_first_heartbeat, BEAT,
+        NULL },
     { "restored__comes_when_the_database_is_back", restored__comes_when_the_database_is_back, BEAT,
         can_go_down },
     { "outage__longer_than_the_ttl_loses_the_grant", outage__longer_than_the_ttl_loses_the_grant,
