@@ -11,6 +11,7 @@
 #include "result_output.h"
 #include "text.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,8 +111,18 @@ int command_extend(const struct arguments *arguments)
     return act_on_grant(arguments, extend, "this grant is over; nothing was extended");
 }
 
+/* The grant of DBLOCK_GRANT is that of the `dblock run` around this, which would find it lost. */
+static bool is_of_run(void)
+{
+    return getenv("DBLOCK_GRANT") != NULL && getenv("DBLOCK_OWNER") != NULL;
+}
+
 int command_release(const struct arguments *arguments)
 {
+    if (arguments->operand == NULL && is_of_run())
+        return message_usage(arguments->command->name,
+            "dblock run gives its lock back when COMMAND ends; to end COMMAND now and give it "
+            "back, name GRANT");
     return act_on_grant(arguments, release,
         "this grant was over before; what was done since may not have been protected");
 }

@@ -30,6 +30,13 @@ for_each_strategy()
         lease | insert) like "$out" '^DBLOCK_GRANT=..' "$on: DBLOCK_GRANT" ;;
         *) unlike "$out" '^DBLOCK_GRANT=' "$on: no DBLOCK_GRANT" ;;
         esac
+        case $strategy in
+        lease | insert)
+            exits 64 "$on: COMMAND's own lock is not released by mistake" "$DBLOCK" run -n \
+                -S $strategy "$name" -- "$DBLOCK" release
+            like "$err" 'when COMMAND ends' "$on: and why is said"
+            ;;
+        esac
         out=$(cat "$folder/show")
         valid_json "$on: show"
         is "$(json '.held | length')" 1 "$on: one holder is shown"
@@ -39,6 +46,20 @@ for_each_strategy()
     done
 }
 
+read_only()
+{
+    # What needs no table is had there, without a token.
+    exits 0 "$database advisory where transactions only read" env \
+        PGOPTIONS='-c default_transaction_read_only=on' "$DBLOCK" run -v -S advisory "$name" -- \
+        sh -c 'echo "${DBLOCK_TOKEN-none}"'
+    is "$out" none "$database advisory where transactions only read: no token"
+    like "$err" 'no DBLOCK_TOKEN: .*read-only' 'and why is said'
+}
+
+if [ -n "${DBLOCK_TEST_PGSQL:-}" ]; then
+    use_server pgsql "$DBLOCK_TEST_PGSQL"
+    read_only
+fi
 for_each_database for_each_strategy
 
 use_sqlite

@@ -10,35 +10,38 @@ struct mapping {
     const char *sqlstate; /* a whole one, or a class of two characters */
     dblock_status status;
     int is_transient;
-    int is_end; /* the session is over */
+    enum { GOES_ON, IS_LEFT, HAS_ENDED } session;
 };
+
+/* IS_LEFT: a new session may do better, as it may be one of another server or see other columns;
+ * but what this one holds is held. */
 
 /* The first that fits. */
 static const struct mapping mappings[] = {
-    { "40001", PGSQL_CONFLICT, 1, 0 },         /* serialization_failure */
-    { "40P01", PGSQL_CONFLICT, 1, 0 },         /* deadlock_detected */
-    { "55P03", PGSQL_CONFLICT, 1, 0 },         /* lock_not_available: lock_timeout */
-    { "42P01", DBLOCK_E_SCHEMA, 0, 0 },        /* undefined_table */
-    { "42703", DBLOCK_E_SCHEMA, 0, 0 },        /* undefined_column */
-    { "42883", DBLOCK_E_SCHEMA, 0, 0 },        /* undefined_function: columns of another type */
-    { "42804", DBLOCK_E_SCHEMA, 0, 0 },        /* datatype_mismatch */
-    { "42P10", DBLOCK_E_SCHEMA, 0, 0 },        /* no unique index for ON CONFLICT */
-    { "42809", DBLOCK_E_SCHEMA, 0, 0 },        /* wrong_object_type */
-    { "3F000", DBLOCK_E_SCHEMA, 0, 0 },        /* invalid_schema_name */
-    { "42501", DBLOCK_E_PERMISSION, 0, 0 },    /* insufficient_privilege */
-    { "25006", DBLOCK_E_READ_ONLY, 0, 1 },     /* read_only_sql_transaction: the wrong server */
-    { "28", DBLOCK_E_LOGIN, 0, 1 },            /* invalid authorization */
-    { "3D000", DBLOCK_E_LOGIN, 0, 1 },         /* no such database */
-    { "08", DBLOCK_E_CONNECTION, 1, 1 },       /* connection exceptions, also a pooler's */
-    { "57P", DBLOCK_E_CONNECTION, 1, 1 },      /* shutdown, crash, terminated, starting up */
-    { "25P03", DBLOCK_E_CONNECTION, 1, 1 },    /* idle_in_transaction_session_timeout */
-    { "25P04", DBLOCK_E_CONNECTION, 1, 1 },    /* transaction_timeout */
-    { "26000", DBLOCK_E_CONNECTION, 1, 1 },    /* prepared statement gone: DISCARD by a pooler */
-    { "0A000", DBLOCK_E_SCHEMA, 0, 1 },        /* cached plan must not change: other columns */
-    { "53300", DBLOCK_E_CONNECTION, 1, 0 },    /* too_many_connections */
-    { "53", DBLOCK_E_DATABASE, 1, 0 },         /* out of memory, disk, locks */
-    { "57014", DBLOCK_E_DATABASE, 1, 0 },      /* query_canceled: statement_timeout */
-    { "55006", DBLOCK_E_DATABASE, 1, 0 },      /* object_in_use */
+    { "40001", PGSQL_CONFLICT, 1, GOES_ON },     /* serialization_failure */
+    { "40P01", PGSQL_CONFLICT, 1, GOES_ON },     /* deadlock_detected */
+    { "55P03", PGSQL_CONFLICT, 1, GOES_ON },     /* lock_not_available: lock_timeout */
+    { "42P01", DBLOCK_E_SCHEMA, 0, GOES_ON },    /* undefined_table */
+    { "42703", DBLOCK_E_SCHEMA, 0, GOES_ON },    /* undefined_column */
+    { "42883", DBLOCK_E_SCHEMA, 0, GOES_ON },    /* undefined_function: columns of another type */
+    { "42804", DBLOCK_E_SCHEMA, 0, GOES_ON },    /* datatype_mismatch */
+    { "42P10", DBLOCK_E_SCHEMA, 0, GOES_ON },    /* no unique index for ON CONFLICT */
+    { "42809", DBLOCK_E_SCHEMA, 0, GOES_ON },    /* wrong_object_type */
+    { "3F000", DBLOCK_E_SCHEMA, 0, GOES_ON },    /* invalid_schema_name */
+    { "42501", DBLOCK_E_PERMISSION, 0, GOES_ON }, /* insufficient_privilege */
+    { "25006", DBLOCK_E_READ_ONLY, 0, IS_LEFT }, /* read_only_sql_transaction: the wrong server */
+    { "28", DBLOCK_E_LOGIN, 0, HAS_ENDED },      /* invalid authorization */
+    { "3D000", DBLOCK_E_LOGIN, 0, HAS_ENDED },   /* no such database */
+    { "08", DBLOCK_E_CONNECTION, 1, HAS_ENDED }, /* connection exceptions, also a pooler's */
+    { "57P", DBLOCK_E_CONNECTION, 1, HAS_ENDED }, /* shutdown, crash, terminated, starting up */
+    { "25P03", DBLOCK_E_CONNECTION, 1, HAS_ENDED }, /* idle_in_transaction_session_timeout */
+    { "25P04", DBLOCK_E_CONNECTION, 1, HAS_ENDED }, /* transaction_timeout */
+    { "26000", DBLOCK_E_CONNECTION, 1, HAS_ENDED }, /* prepared statement gone: DISCARD by a pooler */
+    { "0A000", DBLOCK_E_SCHEMA, 0, IS_LEFT },    /* cached plan must not change: other columns */
+    { "53300", DBLOCK_E_CONNECTION, 1, GOES_ON }, /* too_many_connections */
+    { "53", DBLOCK_E_DATABASE, 1, GOES_ON },     /* out of memory, disk, locks */
+    { "57014", DBLOCK_E_DATABASE, 1, GOES_ON },  /* query_canceled: statement_timeout */
+    { "55006", DBLOCK_E_DATABASE, 1, GOES_ON },  /* object_in_use */
 };
 
 static const struct mapping *find_mapping(const char *sqlstate)
@@ -58,11 +61,13 @@ dblock_status pgsql_status_of(const char *sqlstate)
     return mapping != NULL ? mapping->status : DBLOCK_E_DATABASE;
 }
 
-int pgsql_is_end_of_session(const char *sqlstate)
+int pgsql_is_end_of_session(const struct dblock_connection *connection, const char *sqlstate)
 {
     const struct mapping *mapping = find_mapping(sqlstate);
+    int holds = connection->is_holding || connection->n_ids > 0;
 
-    return mapping != NULL && mapping->is_end;
+    return mapping != NULL &&
+        (mapping->session == HAS_ENDED || (mapping->session == IS_LEFT && !holds));
 }
 
 static const char *find_hint(const struct dblock_connection *connection, dblock_status status,

@@ -12,8 +12,9 @@
 /* The table by itself: the status of an error of five characters; "" or one that is not known:
  * E_DATABASE. */
 dblock_status pgsql_status_of(const char *sqlstate);
-/* Whether the server ends the session with such an error, or has ended it. */
-int pgsql_is_end_of_session(const char *sqlstate);
+/* Whether the server ends the session with such an error, or has ended it, or the session is of no
+ * use any more. One that holds locks is of use. */
+int pgsql_is_end_of_session(const struct dblock_connection *connection, const char *sqlstate);
 
 #define PGSQL_HINT_INIT "run: dblock init"
 

@@ -302,7 +302,7 @@ static dblock_status judge(struct pgsql_message *message, const struct reading *
 
     if (reading->is_synced && reading->error == NULL && !connection->is_broken)
         return DBLOCK_OK;
-    if (sqlstate != NULL && (is_fatal || pgsql_is_end_of_session(sqlstate)))
+    if (sqlstate != NULL && (is_fatal || pgsql_is_end_of_session(connection, sqlstate)))
         connection->is_broken = 1;
     if (!reading->is_synced)
         connection->is_broken = 1;
