@@ -389,8 +389,9 @@ DBLOCK_API dblock_status dblock_release(dblock_lock *lock, struct dblock_error *
  * dblock_lock_free - free the object, at once
  *
  * Never waits for the network: what is still held is given to the keeper to
- * release (row, advisory: its connection is closed). So it serves as a
- * finalizer and in an event loop. When it returns, no callback of this lock is
+ * release, a moment later; a try of this client for the same name waits for
+ * that, and one of another may still be BUSY. So it serves as a finalizer and
+ * in an event loop. When it returns, no callback of this lock is
  * running or will run, unless it was called from that callback. `lock` may be
  * NULL.
  */

@@ -220,6 +220,7 @@ dblock_status dblock_acquire(dblock_client *client, const char *name,
     struct dblk_wish wish;
     struct dblk_terms terms;
     uint64_t begun_us = dblk_now_us();
+    unsigned n_given_back;
     int is_open = 0;
     dblock_status status = dblk_client_enter(client, reterr);
 
@@ -261,7 +262,13 @@ dblock_status dblock_acquire(dblock_client *client, const char *name,
      * takes one more. A pair then counts twice, and not six times. */
     dblk_waiter_init(&attempt.waiter, client, wish.canceller);
     dblk_machine_start(&attempt.machine, dblk_strategy_of(wish.strategy), &terms);
+    n_given_back = atomic_load(&client->n_given_back);
     status = loop(&attempt, begun_us, &is_open);
+    if (status == DBLOCK_BUSY && wish.wait_us == 0 &&
+        dblk_orphans_await(attempt.lock, n_given_back, attempt.end_us)) {
+        dblk_machine_start(&attempt.machine, dblk_strategy_of(wish.strategy), &terms);
+        status = loop(&attempt, dblk_now_us(), &is_open);
+    }
     dblk_waiter_fini(&attempt.waiter);
     if (status == DBLOCK_OK) {
         status = hold(&attempt, begun_us);

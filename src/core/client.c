@@ -112,6 +112,7 @@ static void free_client(dblock_client *client)
     if (!dblk_is_forked(client)) {
         dblk_alarms_fini(&client->alarms);
         (void)pthread_cond_destroy(&client->keeper.work);
+        (void)pthread_cond_destroy(&client->given_back);
         (void)pthread_cond_destroy(&client->changed);
         (void)pthread_mutex_destroy(&client->control_use);
         (void)pthread_mutex_destroy(&client->mutex);
@@ -184,6 +185,8 @@ dblock_status dblock_open(const dblock_driver *driver, const char *url,
     (void)pthread_mutex_init(&client->mutex, NULL);
     (void)pthread_mutex_init(&client->control_use, NULL);
     fault = dblk_condition_init(&client->changed);
+    if (fault == 0)
+        fault = dblk_condition_init(&client->given_back);
     if (fault == 0)
         fault = dblk_condition_init(&client->keeper.work);
     if (fault == 0)
@@ -287,6 +290,7 @@ void dblock_close(dblock_client *client)
     dblk_signal_fd_raise(client->stop_fd);
     dblk_lock_client(client);
     (void)pthread_cond_broadcast(&client->changed);
+    (void)pthread_cond_broadcast(&client->given_back);
     dblk_unlock_client(client);
     dblk_keeper_stop(client);
     dblk_watch_end_all(client);

@@ -40,6 +40,7 @@ struct dblock_client {
     atomic_uint n_refs; /* the opener, each lock object, each call under way */
     atomic_int is_closing;
     atomic_int has_no_line; /* nothing can wake a waiter here, as was found out */
+    atomic_uint n_given_back; /* tries of the keeper to give back what callers left behind */
 
     pthread_mutex_t mutex;
     pthread_cond_t changed; /* a connection came back, a session is there, a callback has ended */
@@ -63,6 +64,7 @@ struct dblock_client {
     /* hashes of names whose row was there when last asked for, see join.c; 0 none */
     uint64_t seeded[DBLK_SEEDED_MAX];
     struct dblk_lock_list orphans; /* to be given back by the keeper */
+    pthread_cond_t given_back;     /* one of them was, or at least tried */
     struct dblk_breaking *breakings; /* breaks that wait for a guarded transaction */
     struct dblk_event_queue {
         struct dblk_event_node *first, *last;

@@ -26,6 +26,30 @@ static dblock_lock *find_due(dblock_client *client, uint64_t now_us)
     return NULL;
 }
 
+/* One of that name for which nothing was tried yet. */
+static int is_left(const dblock_client *client, const dblock_lock *lock)
+{
+    const dblock_lock *orphan;
+
+    for (orphan = client->orphans.first; orphan != NULL; orphan = orphan->next)
+        if (orphan->n_retries == 0 && orphan->strategy == lock->strategy &&
+            orphan->subject.name_size == lock->subject.name_size &&
+            memcmp(orphan->subject.name, lock->subject.name, lock->subject.name_size) == 0)
+            return 1;
+    return 0;
+}
+
+int dblk_orphans_await(const dblock_lock *lock, unsigned n_before, uint64_t until_us)
+{
+    dblock_client *client = lock->client;
+
+    dblk_lock_client(client);
+    while (is_left(client, lock) && !atomic_load(&client->is_closing) && dblk_now_us() < until_us)
+        dblk_wait_condition(&client->given_back, &client->mutex, until_us);
+    dblk_unlock_client(client);
+    return atomic_load(&client->n_given_back) != n_before;
+}
+
 static dblock_status drop_recorded(dblock_client *client, dblock_lock *lock, uint64_t limit_us,
     struct dblock_answer *answer, struct dblock_error *error)
 {
@@ -120,5 +144,7 @@ int dblk_keeper_give_back(dblock_client *client, uint64_t now_us, uint64_t limit
         lock->retry_us = dblk_now_us() +
             dblk_backoff(++lock->n_retries, dblk_random_u64(), 5000, 250000);
     }
+    (void)atomic_fetch_add(&client->n_given_back, 1);
+    (void)pthread_cond_broadcast(&client->given_back);
     return 1;
 }

@@ -300,13 +300,8 @@ void dblock_lock_free(dblock_lock *lock)
         dblk_lock_unhold(lock, DBLK_LOCK_RELEASED);
         ++client->stats.releases;
         client->stats.hold_us += dblk_until(lock->granted_us, dblk_now_us());
-        if (lock->strategy->lives_in_connection && lock->channel->n_locks == 1) {
-            /* nothing else is held there: the lock goes with the connection */
-            dblk_channel_lose(client, lock->channel, NULL);
-        } else {
-            dblk_lock_orphan(lock, 0);
-            lock = NULL;
-        }
+        dblk_lock_orphan(lock, 0);
+        lock = NULL;
     } else if (lock->is_orphan) {
         lock = NULL; /* a release that failed: the keeper is still at it */
     } else if (atomic_load(&lock->state) == DBLK_LOCK_HELD) {

@@ -97,6 +97,11 @@ int dblk_lock_expire(dblock_lock *lock, uint64_t now_us);
 /* To the keeper, to be given back: after `not_after_us` if it may still be granted. */
 void dblk_lock_orphan(dblock_lock *lock, int64_t not_after_us);
 
+/* The mutex not held. After a try that found `lock` taken: perhaps by a grant that this very client
+ * has freed and the keeper has not given back yet. Waits for that, and says whether anything was given
+ * back since client->n_given_back was `n_before`: then it is worth another try. */
+int dblk_orphans_await(const dblock_lock *lock, unsigned n_before, uint64_t until_us);
+
 /* What a call on a lock that is not in force any more answers: LOST, or NOT_HELD. */
 dblock_status dblk_lock_gone(const dblock_lock *lock);
 /* A release has ended: says so if nothing has to be waited for or taken back when it is freed. */

@@ -274,6 +274,7 @@ static dblock_status acquire(dblock_client *client, const struct wanted *wanted,
     struct dblk_many many;
     struct dblk_terms terms;
     uint64_t begun_us = dblk_now_us();
+    unsigned n_given_back;
     int is_open = 0;
     dblock_status status;
     size_t i;
@@ -290,7 +291,13 @@ static dblock_status acquire(dblock_client *client, const struct wanted *wanted,
     many.attempt.end_us = dblk_later(terms.give_up_us, client->settings.io_us);
     dblk_waiter_init(&many.attempt.waiter, client, wish->canceller);
     dblk_machine_start(&many.attempt.machine, dblk_strategy_of(wish->strategy), &terms);
+    n_given_back = atomic_load(&client->n_given_back);
     status = loop(&many, begun_us, &is_open);
+    if (status == DBLOCK_BUSY && wish->wait_us == 0 &&
+        dblk_orphans_await(many.attempt.lock, n_given_back, many.attempt.end_us)) {
+        dblk_machine_start(&many.attempt.machine, dblk_strategy_of(wish->strategy), &terms);
+        status = loop(&many, dblk_now_us(), &is_open);
+    }
     dblk_waiter_fini(&many.attempt.waiter);
     if (status == DBLOCK_OK) {
         status = hold(&many, begun_us);

@@ -90,6 +90,17 @@ static void free__of_a_held_lock_gives_it_back_soon(struct contract *contract)
     release(contract, take_within(contract, a, name, SLACK_MS));
 }
 
+/* What the keeper has not given back yet is not somebody else's. */
+static void free__lets_a_try_of_the_same_client_have_it(struct contract *contract)
+{
+    const char *name = own_name(contract, "x");
+    dblock_client *client = open_client(contract, "a");
+    int i;
+
+    for (i = 0; i < 10; ++i)
+        free_lock(contract, take(contract, client, name));
+}
+
 static void free__of_many_held_locks_gives_them_all_back(struct contract *contract)
 {
     const char *names[10];
@@ -191,6 +202,8 @@ const struct contract_case release_cases[] = {
     { "release__then_take_again_many_times", release__then_take_again_many_times, ALL, NULL },
     { "free__of_a_held_lock_gives_it_back_soon", free__of_a_held_lock_gives_it_back_soon, ALL,
         NULL },
+    { "free__lets_a_try_of_the_same_client_have_it", free__lets_a_try_of_the_same_client_have_it,
+        ALL, NULL },
     { "free__of_many_held_locks_gives_them_all_back", free__of_many_held_locks_gives_them_all_back,
         ALL, NULL },
     { "free__wakes_a_waiter", free__wakes_a_waiter, ALL, NULL },
