@@ -19,8 +19,8 @@ struct meaning {
 
 #define HINT_INIT "run: dblock init"
 #define HINT_GRANT                                                                                 \
-    "GRANT SELECT, INSERT, UPDATE, DELETE ON `database`.* TO 'user'@'host'"
-#define HINT_INIT_GRANT "GRANT CREATE, SELECT, INSERT, UPDATE, DELETE ON `database`.* TO 'user'@'host'"
+    "as an administrator run what \"dblock schema -g USER@HOST mysql\" prints; SELECT CURRENT_USER()"  \
+    " tells USER@HOST"
 #define HINT_KILL                                                                                  \
     "GRANT CONNECTION ADMIN ON *.* TO 'user'@'host' (MariaDB), GRANT CONNECTION_ADMIN (MySQL 8)"
 #define HINT_PRIMARY "connect to the primary, or turn read_only off"

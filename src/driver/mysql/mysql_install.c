@@ -50,15 +50,8 @@ dblock_status mysql_install(
         target, DBLOCK_ROLE_SHORT, call, &connection, &answer, reterr);
     while (status == DBLOCK_OK &&
         (script = read_statement(script, statement, sizeof statement)) != NULL) {
-        unsigned int code = mysql_text_run(connection, statement, call, 0, 1, NULL);
-
-        if (code == 0)
-            continue;
-        status = mysql_fail(connection, reterr, "cannot make the tables");
-        if (code == 1142 || code == 1044)
-            (void)dblock_error_set(reterr, status,
-                "GRANT CREATE, SELECT, INSERT, UPDATE, DELETE ON `database`.* TO 'user'@'host'",
-                "cannot make the tables: %s", connection->error_text);
+        if (mysql_text_run(connection, statement, call, 0, 1, NULL) != 0)
+            status = mysql_fail(connection, reterr, "cannot make the tables");
     }
     if (status == DBLOCK_OK) {
         status = mysql_connection_verify(connection, call, &answer, reterr);

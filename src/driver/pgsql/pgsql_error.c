@@ -189,7 +189,8 @@ dblock_status pgsql_connect_error(PGconn *pg, struct dblock_error *reterr)
         status = DBLOCK_E_CONNECTION;
     set_message(reterr, status,
         status == DBLOCK_E_LOGIN ? "check user, password, database, sslmode and sslrootcert of the URL"
-                                   : NULL,
+            : sqlstate[0] == 0   ? "check host and port of the URL, and that the server runs"
+                                 : NULL,
         "connect to PostgreSQL", NULL, reason[0] != 0 ? reason : "no answer");
     dblock_error_native(reterr, 0, sqlstate, status == DBLOCK_E_CONNECTION);
     return status;

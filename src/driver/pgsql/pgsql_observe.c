@@ -6,6 +6,8 @@
 #include "pgsql_statement.h"
 #include "pgsql_steps.h"
 
+#include <stdio.h>
+
 #define PURGE_AGE_US UINT64_C(3600000000)
 #define PURGE_LIMIT 100
 
@@ -124,18 +126,31 @@ dblock_status pgsql_observe_list(struct dblock_connection *connection,
     return pgsql_message_fini(&message, status, answer);
 }
 
-static dblock_status refuse_foreign(const char *action, const struct dblock_subject *subject,
-    const struct dblock_grant *holder, int is_visible, struct dblock_error *reterr)
+/* What lets this role end the sessions of others. */
+static void hint_rights(const struct dblock_connection *connection, struct dblock_error *reterr)
 {
+    if (reterr != NULL)
+        (void)snprintf(reterr->hint, sizeof reterr->hint,
+            "GRANT pg_read_all_stats, pg_signal_backend TO \"%s\"; a session of a superuser is"
+            " ended by a superuser", PQuser(connection->pg));
+}
+
+static dblock_status refuse_foreign(const struct dblock_connection *connection, const char *action,
+    const struct dblock_subject *subject, const struct dblock_grant *holder, int is_visible,
+    struct dblock_error *reterr)
+{
+    dblock_status status;
+
     if (is_visible)
         return dblock_error_set(reterr, DBLOCK_E_UNSUPPORTED,
             "end it with pg_terminate_backend() if you know what else it does",
             "cannot %s \"%s\": the session %lld that holds it is not one of dblock's", action,
             subject->name, (long long)holder->server_pid);
-    return dblock_error_set(reterr, DBLOCK_E_PERMISSION,
-        "GRANT pg_read_all_stats, pg_signal_backend TO this role",
+    status = dblock_error_set(reterr, DBLOCK_E_PERMISSION, NULL,
         "cannot %s \"%s\": this role may not see the session %lld that holds it", action,
         subject->name, (long long)holder->server_pid);
+    hint_rights(connection, reterr);
+    return status;
 }
 
 /* pg_terminate_backend() only tells the session: its locks are free once it is gone, within
@@ -193,10 +208,9 @@ static dblock_status end_holder(struct dblock_connection *connection,
         is_ended = pgsql_get_bool(result, 0, 1);
         if (!is_ended && !pgsql_get_bool(result, 0, 0))
             status = refuse_foreign(
-                action, subject, &holder, !PQgetisnull(result, 0, 0), reterr);
-    } else if (status == DBLOCK_E_PERMISSION && reterr != NULL) {
-        dblock_text_copy(reterr->hint, sizeof reterr->hint,
-            "GRANT pg_read_all_stats, pg_signal_backend TO this role");
+                connection, action, subject, &holder, !PQgetisnull(result, 0, 0), reterr);
+    } else if (status == DBLOCK_E_PERMISSION) {
+        hint_rights(connection, reterr);
     }
     status = pgsql_message_fini(&message, status, answer);
     if (status != DBLOCK_OK || !is_ended)

@@ -6,7 +6,9 @@
 #include "sqlite_statement.h"
 #include "sqlite_steps.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SCHEMA_VERSION 1
 #define N_TRIGGERS 3
@@ -115,6 +117,24 @@ static dblock_status set_up(struct dblock_connection *connection, struct dblock_
     return status;
 }
 
+/* SQLite says only that it cannot open what it could not make. */
+static dblock_status refuse_place(
+    struct dblock_connection *connection, dblock_status status, struct dblock_error *reterr)
+{
+    char *end = strrchr(connection->path, '/');
+    int is_writable;
+
+    if (status != DBLOCK_E_SCHEMA || (reterr->native_code & 0xFF) != SQLITE_CANTOPEN || end == NULL)
+        return status;
+    *end = 0;
+    is_writable = access(end == connection->path ? "/" : connection->path, W_OK | X_OK) == 0;
+    *end = '/';
+    if (!is_writable)
+        return sqlite_system_error(errno, "make", connection->path, reterr);
+    return dblock_error_set(reterr, DBLOCK_E_SCHEMA, "name another path",
+        "cannot make %s: its folder takes no such file", connection->path);
+}
+
 dblock_status sqlite_install(
     struct dblock_target *target, const struct dblock_call *call, struct dblock_error *reterr)
 {
@@ -128,7 +148,7 @@ dblock_status sqlite_install(
     memset(&answer, 0, sizeof answer);
     connection->call = call;
     connection->action = "create tables in";
-    status = sqlite_connection_handle(connection, 1, reterr);
+    status = refuse_place(connection, sqlite_connection_handle(connection, 1, reterr), reterr);
     if (status == DBLOCK_OK)
         status = sqlite_step_begin(connection, call, "create tables in", NULL, reterr);
     if (status == DBLOCK_OK)
