@@ -206,6 +206,24 @@ static int parse_child(struct arguments *arguments, char **words)
     return -1;
 }
 
+/* Two that want the same output, each in its own way. */
+static int check_output(const struct arguments *arguments)
+{
+    const struct command *command = arguments->command;
+    bool is_look = command->id == COMMAND_LIST || command->id == COMMAND_SHOW;
+
+    if (!arguments->is_json)
+        return -1;
+    if (is_look && arguments->is_quiet)
+        return message_usage(command->name, "-q and --json exclude each other");
+    if (arguments->is_null_separated)
+        return message_usage(command->name, "-0 and --json exclude each other");
+    if (arguments->is_dry_run)
+        return message_usage(
+            command->name, "--dry-run and --json exclude each other: it prints SQL");
+    return -1;
+}
+
 int arguments_parse(
     const struct command *command, int argc, char **argv, struct arguments *ret_arguments)
 {
@@ -223,6 +241,8 @@ int arguments_parse(
         .part_ms = DEFAULT_PART_MS,
     };
     result = parse_options(ret_arguments, argc, argv);
+    if (result == -1)
+        result = check_output(ret_arguments);
     if (result != -1)
         return result;
 

@@ -45,7 +45,7 @@ static int parse_duration(
     if (duration_parse(value, ret_ms))
         return -1;
     return refuse_value(
-        command, option, value, "a duration in whole milliseconds, like 10, 1.5, 500ms, 90s, 5m, 2h or 1d");
+        command, option, value, "a duration in whole milliseconds, at most ten years, like 10, 1.5, 500ms, 90s, 5m, 2h or 1d");
 }
 
 int option_apply(struct arguments *arguments, int value, char *text)

@@ -22,6 +22,9 @@ int take_check(const struct arguments *arguments)
     if (arguments->is_nonblock && arguments->has_wait)
         return message_usage(
             arguments->command->name, "-n and -w exclude each other: do not wait, or wait so long");
+    if (arguments->is_nonblock && arguments->is_fair)
+        return message_usage(
+            arguments->command->name, "-n and -f exclude each other: who does not wait has no turn");
     return -1;
 }
 

@@ -51,7 +51,7 @@ static dblock_status write_grant(
             "buffer: less than DBLOCK_GRANT_TEXT_SIZE + 3 * strlen(name) bytes");
     if (lock->strategy->lives_in_connection)
         return dblock_error_set(error, DBLOCK_E_UNSUPPORTED, "use lease or insert",
-            "a %s lock lives in a connection of this process",
+            "strategy %s lives in a connection of this process",
             dblock_strategy_name(lock->strategy->id));
     dblk_lock_client(lock->client);
     lock->is_exported = 1; /* from here on it does not go to another thread */

@@ -11,7 +11,7 @@ dblock_status sqlite_session_begin(struct dblock_connection *connection,
 {
     const struct dblock_target *target = connection->target;
     sqlite3_stmt *statement = NULL;
-    dblock_status status = sqlite_step_begin(connection, call, "begin a session", NULL, reterr);
+    dblock_status status = sqlite_step_begin(connection, call, "begin a session in", NULL, reterr);
 
     if (status == DBLOCK_OK)
         status = sqlite_prepare(connection, STATEMENT_SESSION_BEGIN, &statement, reterr);
