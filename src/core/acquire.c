@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/borrowed.h"
 #include "core/channel.h"
 #include "core/error.h"
 #include "core/heartbeat.h"
@@ -232,6 +233,8 @@ dblock_status dblock_acquire(dblock_client *client, const char *name,
         status = dblk_name_check(name, reterr);
     if (status == DBLOCK_OK)
         status = dblk_wish_resolve(&client->settings, options, &wish, reterr);
+    if (status == DBLOCK_OK)
+        status = dblk_borrowed_check_wish(client, &wish, name, reterr);
     if (status == DBLOCK_OK && wish.is_fair && wish.wait_us > 0)
         status = check_line(client, &wish, name, reterr);
     if (status == DBLOCK_OK)

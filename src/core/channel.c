@@ -9,10 +9,13 @@
 
 #include <string.h>
 
+#include "core/borrowed.h"
 #include "core/heartbeat.h"
 #include "core/keeper.h"
 #include "core/link.h"
 #include "core/lock.h"
+
+#define BORROWED_LONG_US (UINT64_C(3660) * 86400 * 1000000)
 
 static struct dblk_channel *find_idle(dblock_client *client, int role)
 {
@@ -38,6 +41,7 @@ static dblock_status open_channel(dblock_client *client, int role, uint64_t dead
         return status;
     }
     channel->role = role;
+    channel->is_borrowed = dblk_is_borrowed(client, role);
     (void)pthread_mutex_init(&channel->use, NULL);
     channel->n_refs = 2; /* the list and the caller */
     channel->n_locks = 1;
@@ -46,7 +50,8 @@ static dblock_status open_channel(dblock_client *client, int role, uint64_t dead
     channel->id = ++client->next_channel_id;
     channel->next = client->channels;
     client->channels = channel;
-    dblk_keeper_watch(client, channel);
+    if (!channel->is_borrowed)
+        dblk_keeper_watch(client, channel);
     dblk_unlock_client(client);
     *ret_channel = channel;
     return DBLOCK_OK;
@@ -107,7 +112,9 @@ dblock_status dblk_channel_get(dblock_client *client, int strategy, int is_waiti
     uint64_t *now_us, uint64_t deadline_us, int cancel_fd, struct dblk_channel **ret_channel, struct dblock_error *reterr)
 {
     int role = strategy == DBLOCK_ROW ? DBLOCK_ROLE_ROW : DBLOCK_ROLE_ADVISORY;
-    int is_shared = strategy == DBLOCK_ADVISORY && !is_waiting;
+    /* the server's session is one: two channels over it would not exclude each other */
+    int is_one = dblk_is_borrowed(client, role) && !client->borrowing.has_own_locks;
+    int is_shared = strategy == DBLOCK_ADVISORY && (!is_waiting || is_one);
     struct dblk_channel *channel = is_shared ? join_shared(client) : borrow(client, role, *now_us);
     dblock_status status = DBLOCK_OK;
 
@@ -214,7 +221,9 @@ int dblk_channel_bury(dblock_client *client, int is_last)
     struct dblk_link *link;
 
     for (; (channel = *place) != NULL; place = &channel->next)
-        if (pthread_mutex_trylock(&channel->use) == 0)
+        if (!is_last && !dblk_may_touch(client, channel))
+            continue;
+        else if (pthread_mutex_trylock(&channel->use) == 0)
             break;
         else if (is_last) {
             /* at work until its deadline at most; both mutexes in their order */
@@ -250,13 +259,16 @@ void dblk_channel_unref(struct dblk_channel *channel)
 
 void dblk_channel_proved(dblock_client *client, struct dblk_channel *channel, uint64_t sent_us)
 {
-    uint64_t deadline_us = dblk_belief_end(sent_us, client->settings.ttl_us);
+    /* nothing proves the application's: what it holds is believed until a call finds out */
+    uint64_t deadline_us = channel->is_borrowed
+        ? dblk_later(sent_us, BORROWED_LONG_US)
+        : dblk_belief_end(sent_us, client->settings.ttl_us);
 
     if (channel->is_dead)
         return;
     if (deadline_us > atomic_load(&channel->deadline_us))
         dblk_publish(&channel->deadline_us, deadline_us);
-    if (channel->n_locks > 0) {
+    if (channel->n_locks > 0 && !channel->is_borrowed) {
         channel->next_ping_us = dblk_later(sent_us, client->settings.ttl_us / 3);
         dblk_keeper_due(client, channel->next_ping_us);
     }

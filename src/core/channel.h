@@ -21,6 +21,7 @@ struct dblk_channel {
     uint64_t suspect_us; /* its socket said something: prove it then; 0: it did not */
     int is_dead;
     int is_idle;    /* may be borrowed */
+    int is_borrowed; /* it is the application's: lasts as long as that, and is the caller's to use */
     struct dblk_channel *next;
 };
 

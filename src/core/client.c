@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "core/borrowed.h"
 #include "core/channel.h"
 #include "core/close.h"
 #include "core/driver_check.h"
@@ -142,7 +143,10 @@ static dblock_status open_targets(dblock_client *client, const char *url,
     target.connect_timeout_us = client->settings.connect_us;
     target.io_timeout_us = client->settings.io_us;
     target.ttl_us = client->settings.ttl_us;
-    status = client->driver->target_open(&target, &client->target, &error);
+    status = dblk_is_borrowing(client)
+        ? client->borrowing.target_open(
+              client->borrowing.connection, &target, &client->target, &error)
+        : client->driver->target_open(&target, &client->target, &error);
     client->keeper_target = client->target;
     if (status == DBLOCK_OK && given.keeper_url != NULL) {
         target.url = given.keeper_url;
@@ -154,16 +158,16 @@ static dblock_status open_targets(dblock_client *client, const char *url,
     return status;
 }
 
-dblock_status dblock_open(const dblock_driver *driver, const char *url,
-    const struct dblock_config *config, dblock_client **ret_client, struct dblock_error *reterr)
+/* `borrowing` NULL: by `url`. */
+static dblock_status open_client(const dblock_driver *driver, const char *url,
+    const struct dblock_borrowing *borrowing, const struct dblock_config *config,
+    dblock_client **ret_client, struct dblock_error *reterr)
 {
     struct dblk_settings settings;
     dblock_client *client;
     dblock_status status = dblk_driver_check(driver, reterr);
     int fault;
 
-    if (status == DBLOCK_OK && url == NULL)
-        return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL, "url: NULL");
     if (status == DBLOCK_OK && ret_client == NULL)
         return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL, "ret_client: NULL");
     if (status == DBLOCK_OK && dblk_is_in_callback())
@@ -177,6 +181,10 @@ dblock_status dblock_open(const dblock_driver *driver, const char *url,
         return dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "out of memory");
     client->driver = driver;
     client->settings = settings;
+    if (borrowing != NULL) {
+        client->borrowing = *borrowing;
+        client->settings.connections_max = 1; /* whoever comes second waits for the first */
+    }
     client->pid = getpid();
     client->generation = dblk_fork_generation();
     client->stop_fd = client->events.fd = -1;
@@ -204,8 +212,25 @@ dblock_status dblock_open(const dblock_driver *driver, const char *url,
         free_client(client);
         return status;
     }
+    if (borrowing != NULL && dblk_way_of(client, DBLOCK_ROLE_LINE, NULL) == NULL)
+        atomic_store(&client->has_no_line, 1);
     *ret_client = client;
     return DBLOCK_OK;
+}
+
+dblock_status dblock_open(const dblock_driver *driver, const char *url,
+    const struct dblock_config *config, dblock_client **ret_client, struct dblock_error *reterr)
+{
+    if (driver != NULL && url == NULL)
+        return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL, "url: NULL");
+    return open_client(driver, url, NULL, config, ret_client, reterr);
+}
+
+dblock_status dblock_open_borrowed(const dblock_driver *driver,
+    const struct dblock_borrowing *borrowing, const struct dblock_config *config,
+    dblock_client **ret_client, struct dblock_error *reterr)
+{
+    return open_client(driver, NULL, borrowing, config, ret_client, reterr);
 }
 
 void dblk_client_ref(dblock_client *client)

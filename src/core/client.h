@@ -33,6 +33,7 @@ struct dblock_client {
     struct dblock_target *target;
     struct dblock_target *keeper_target; /* `target` itself unless there is a keeper_url */
     struct dblk_settings settings;
+    struct dblock_borrowing borrowing; /* roles 0: every connection is its own */
     pid_t pid;           /* of the process that opened it, for people */
     uint64_t generation; /* of it: a fork is noticed by this */
     int stop_fd; /* readable once the client is being closed: ends every wait */
@@ -72,6 +73,7 @@ struct dblock_client {
     } events;
     struct dblk_event_node *notices_first, *notices_last; /* for on_event, on the keeper's thread */
     struct dblk_watch *watches;      /* connections of the application */
+    int is_settling;     /* see borrowed.c */
     dblock_lock *pinned; /* in use without the mutex (its on_event runs): not to be freed */
     struct dblock_stats stats;
     unsigned char random_pool[256]; /* owner ids are drawn in batches: a system call less each */

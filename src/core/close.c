@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "core/borrowed.h"
 #include "core/breaking.h"
 #include "core/channel.h"
 #include "core/driver_steps.h"
@@ -167,7 +168,7 @@ static void purge_sometimes(dblock_client *client, const struct dblock_call *cal
     struct dblock_answer answer;
     struct dblock_error error;
 
-    if (client->stats.grants == 0 || dblk_random_u64() % 32 != 0)
+    if (dblk_is_borrowing(client) || client->stats.grants == 0 || dblk_random_u64() % 32 != 0)
         return;
     memset(&answer, 0, sizeof answer);
     if (link != NULL && dblk_link_is_quiet(client, link))

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "core/borrowed.h"
 #include "core/error.h"
 #include "core/lock.h"
 #include "core/link.h"
@@ -38,10 +39,30 @@ static dblock_status seed(dblock_client *client, struct dblk_link *link,
         link->connection, call, &attempt->joining.subject, answer, error);
 }
 
+/* Over the application's own connection it would be a part of its transaction. */
+static dblock_status seed_beside(struct attempt *attempt, struct dblock_error *error)
+{
+    dblock_client *client = attempt->client;
+    struct dblock_call call = { dblk_later(dblk_now_us(), client->settings.io_us),
+        client->stop_fd };
+    struct dblock_answer answer;
+
+    if (!dblk_has_keeper(client))
+        return dblock_error_set(error, DBLOCK_E_UNSUPPORTED,
+            "give config.keeper_url, or use a client that has connections of its own",
+            "cannot make the row of \"%s\": this client has no connection but the one that is in"
+            " the transaction", attempt->joining.subject.name);
+    memset(&answer, 0, sizeof answer);
+    return dblk_control_ask(
+        client, client->driver->row.seed, &attempt->joining.subject, &call, &answer, error);
+}
+
 static dblock_status seed_row(struct attempt *attempt, struct dblock_error *error)
 {
     struct dblk_short_result result;
-    dblock_status status = dblk_short(attempt->client, 0, 0, seed, attempt, &result, error);
+    dblock_status status = dblk_is_borrowing(attempt->client)
+        ? seed_beside(attempt, error)
+        : dblk_short(attempt->client, 0, 0, seed, attempt, &result, error);
 
     attempt->joining.is_seeded = status == DBLOCK_OK;
     return status;

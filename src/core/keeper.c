@@ -11,6 +11,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "core/borrowed.h"
 #include "core/channel.h"
 #include "core/keeper_work.h"
 #include "core/link.h"
@@ -133,7 +134,7 @@ int dblk_keeper_start(dblock_client *client)
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     fault = pthread_create(&keeper->clock_thread, NULL, run_clock, client);
-    if (fault == 0) {
+    if (fault == 0 && dblk_has_keeper(client)) {
         fault = pthread_create(&keeper->work_thread, NULL, run_work, client);
         if (fault != 0) {
             keeper->is_stopping = 1;
@@ -180,7 +181,8 @@ void dblk_keeper_stop(dblock_client *client)
     dblk_signal_fd_raise(keeper->wake_fd);
     (void)pthread_cond_signal(&keeper->work);
     dblk_unlock_client(client);
-    (void)pthread_join(keeper->work_thread, NULL);
+    if (dblk_has_keeper(client))
+        (void)pthread_join(keeper->work_thread, NULL);
     (void)pthread_join(keeper->clock_thread, NULL);
     dblk_lock_client(client);
     keeper->is_running = 0;

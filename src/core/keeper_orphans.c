@@ -7,6 +7,7 @@
  * is when the database's clock has passed its not_after. */
 #include <string.h>
 
+#include "core/borrowed.h"
 #include "core/channel.h"
 #include "core/driver_steps.h"
 #include "core/keeper_work.h"
@@ -21,18 +22,18 @@ static dblock_lock *find_due(dblock_client *client, uint64_t now_us)
     dblock_lock *lock;
 
     for (lock = client->orphans.first; lock != NULL; lock = lock->next)
-        if (now_us >= lock->retry_us)
+        if (now_us >= lock->retry_us && dblk_may_touch(client, lock->channel))
             return lock;
     return NULL;
 }
 
-/* One of that name for which nothing was tried yet. */
+/* One of that name for which nothing was tried yet, by another thread than this. */
 static int is_left(const dblock_client *client, const dblock_lock *lock)
 {
     const dblock_lock *orphan;
 
     for (orphan = client->orphans.first; orphan != NULL; orphan = orphan->next)
-        if (orphan->n_retries == 0 && orphan->strategy == lock->strategy &&
+        if (orphan->n_retries == 0 && !dblk_may_touch(client, orphan->channel) && orphan->strategy == lock->strategy &&
             orphan->subject.name_size == lock->subject.name_size &&
             memcmp(orphan->subject.name, lock->subject.name, lock->subject.name_size) == 0)
             return 1;
@@ -107,9 +108,9 @@ static int is_hopeless(const dblock_lock *lock, uint64_t now_us)
     return now_us >= lock->hopeless_us;
 }
 
-int dblk_keeper_give_back(dblock_client *client, uint64_t now_us, uint64_t limit_us)
+static int give_back(
+    dblock_client *client, dblock_lock *lock, uint64_t now_us, uint64_t limit_us)
 {
-    dblock_lock *lock = find_due(client, now_us);
     struct dblock_answer answer;
     struct dblock_error error;
     dblock_status status;
@@ -147,4 +148,20 @@ int dblk_keeper_give_back(dblock_client *client, uint64_t now_us, uint64_t limit
     (void)atomic_fetch_add(&client->n_given_back, 1);
     (void)pthread_cond_broadcast(&client->given_back);
     return 1;
+}
+
+int dblk_keeper_give_back(dblock_client *client, uint64_t now_us, uint64_t limit_us)
+{
+    return give_back(client, find_due(client, now_us), now_us, limit_us);
+}
+
+int dblk_keeper_give_back_beside(dblock_client *client)
+{
+    uint64_t now_us = dblk_now_us();
+    dblock_lock *lock;
+
+    for (lock = client->orphans.first; lock != NULL; lock = lock->next)
+        if (lock->channel != NULL && lock->channel->is_borrowed && now_us >= lock->retry_us)
+            return give_back(client, lock, now_us, dblk_later(now_us, client->settings.io_us));
+    return 0;
 }

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "core/borrowed.h"
 #include "core/breaking.h"
 #include "core/channel.h"
 #include "core/link.h"
@@ -100,14 +101,15 @@ int dblk_keeper_step(dblock_client *client)
 uint64_t dblk_keeper_next(dblock_client *client)
 {
     struct dblk_session *session = client->sessions;
-    struct dblk_channel *channel = client->channels;
+    struct dblk_channel *channel;
     dblock_lock *lock = client->orphans.first;
     uint64_t next_us = DBLK_NEVER;
     int has_sessions = session != NULL;
 
     next_us = dblk_breaking_next(client);
-    if (client->buried != NULL) /* somebody is at work with it: soon */
-        next_us = dblk_sooner(next_us, dblk_now_us() + 5000);
+    for (channel = client->buried; channel != NULL; channel = channel->next)
+        if (dblk_may_touch(client, channel)) /* somebody is at work with it: soon */
+            next_us = dblk_sooner(next_us, dblk_now_us() + 5000);
 
     for (; session != NULL; session = session->next)
         if (session->state == DBLK_SESSION_ALIVE)
@@ -115,14 +117,15 @@ uint64_t dblk_keeper_next(dblock_client *client)
                 next_us, dblk_sooner(session->beat.next_us, session->read_back_us));
         else if (session->state == DBLK_SESSION_LOST)
             next_us = dblk_sooner(next_us, session->retry_us);
-    for (; channel != NULL; channel = channel->next) {
+    for (channel = client->channels; channel != NULL; channel = channel->next) {
         if (channel->suspect_us != 0)
             next_us = dblk_sooner(next_us, channel->suspect_us);
         if (channel->n_locks > 0)
             next_us = dblk_sooner(next_us, channel->next_ping_us);
     }
     for (; lock != NULL; lock = lock->next)
-        next_us = dblk_sooner(next_us, lock->retry_us);
+        if (dblk_may_touch(client, lock->channel))
+            next_us = dblk_sooner(next_us, lock->retry_us);
     if (has_sessions)
         next_us = dblk_sooner(next_us, client->keeper.purge_us);
     return next_us;

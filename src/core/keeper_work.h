@@ -20,6 +20,8 @@ int dblk_keeper_beat(dblock_client *client, uint64_t now_us, uint64_t limit_us);
 int dblk_keeper_read_back(dblock_client *client, uint64_t now_us, uint64_t limit_us);
 int dblk_keeper_ping(dblock_client *client, uint64_t now_us, uint64_t limit_us);
 int dblk_keeper_give_back(dblock_client *client, uint64_t now_us, uint64_t limit_us);
+/* Row and advisory locks that live beside a connection of the application, which is not touched. */
+int dblk_keeper_give_back_beside(dblock_client *client);
 int dblk_keeper_break(dblock_client *client, uint64_t now_us, uint64_t limit_us);
 int dblk_keeper_purge(dblock_client *client, uint64_t now_us, uint64_t limit_us);
 

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <string.h>
 
+#include "core/borrowed.h"
 #include "core/error.h"
 #include "core/session.h"
 #include "core/trace.h"
@@ -13,15 +14,16 @@
 dblock_status dblk_link_open(dblock_client *client, int role, uint64_t deadline_us, int cancel_fd,
     struct dblk_link **ret_link, struct dblock_error *reterr)
 {
-    struct dblock_target *target =
-        role == DBLOCK_ROLE_KEEPER ? client->keeper_target : client->target;
     struct dblock_error error;
     struct dblock_answer answer;
     struct dblock_call call;
-    struct dblk_link *link = dblk_allocate(sizeof *link);
+    struct dblock_target *target = dblk_way_of(client, role, reterr);
+    struct dblk_link *link = target != NULL ? dblk_allocate(sizeof *link) : NULL;
     uint64_t sent_us = dblk_now_us();
     dblock_status status;
 
+    if (target == NULL)
+        return DBLOCK_E_UNSUPPORTED;
     if (link == NULL)
         return dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "out of memory");
     memset(&answer, 0, sizeof answer);

@@ -8,6 +8,7 @@
 
 #include "core/channel.h"
 #include "core/keeper.h"
+#include "core/keeper_work.h"
 #include "core/queue.h"
 #include "core/session.h"
 #include "core/watch.h"
@@ -309,6 +310,9 @@ void dblock_lock_free(dblock_lock *lock)
     }
     if (lock != NULL)
         dblk_lock_unregister(lock);
+    /* beside the connection: nothing keeps it from ending at once */
+    while (client->borrowing.has_own_locks && dblk_keeper_give_back_beside(client))
+        continue;
     dblk_unlock_client(client);
     if (lock != NULL)
         dblk_lock_destroy(lock);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/borrowed.h"
 #include "core/driver_steps.h"
 #include "core/error.h"
 #include "core/heartbeat.h"
@@ -335,6 +336,8 @@ dblock_status dblock_acquire_many(dblock_client *client, const char *const *name
         status = dblk_wish_resolve(&client->settings, options, &wish, reterr);
     if (status == DBLOCK_OK)
         status = check_wish(client, &wish, reterr);
+    if (status == DBLOCK_OK)
+        status = dblk_borrowed_check_wish(client, &wish, wanted[0].name, reterr);
     if (status == DBLOCK_OK)
         status = dblk_keeper_ensure(client, reterr);
     if (status == DBLOCK_OK)

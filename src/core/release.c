@@ -3,6 +3,7 @@
  * is sent another process may hold the lock, whatever the answer will be. */
 #include <string.h>
 
+#include "core/borrowed.h"
 #include "core/channel.h"
 #include "core/driver_steps.h"
 #include "core/error.h"
@@ -171,6 +172,9 @@ dblock_status dblock_release(dblock_lock *lock, struct dblock_error *reterr)
     if (status != DBLOCK_OK)
         goto done;
     client = lock->client;
+    status = dblk_borrowed_check_release(lock, &error);
+    if (status != DBLOCK_OK)
+        goto done;
     dblk_watch_end(lock);
     begun_us = dblk_now_us();
     status = dblk_release_begin(lock, begun_us, &is_handed);

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "core/borrowed.h"
 #include "core/error.h"
 #include "core/many.h"
 #include "core/release.h"
@@ -87,6 +88,7 @@ static void release_all(dblock_lock *const *locks, size_t n_locks, const dblock_
     struct dblk_many *many, dblock_status *worst, struct dblock_error *reterr)
 {
     uint64_t begun_us = dblk_now_us();
+    struct dblock_error error;
     int is_handed;
     dblock_status status;
     size_t i;
@@ -102,6 +104,11 @@ static void release_all(dblock_lock *const *locks, size_t n_locks, const dblock_
             continue;
         }
         is_handed = 0;
+        status = dblk_borrowed_check_release(lock, &error);
+        if (status != DBLOCK_OK) {
+            note(status, &error, worst, reterr);
+            continue;
+        }
         dblk_watch_end(lock);
         status = dblk_release_begin(lock, begun_us, &is_handed);
         if (status != DBLOCK_OK || is_handed) {

@@ -3,6 +3,7 @@
  * dblock_schema_install() and dblock_ping(). */
 #include <string.h>
 
+#include "core/borrowed.h"
 #include "core/link.h"
 
 dblock_status dblock_schema_install(dblock_client *client, struct dblock_error *reterr)
@@ -17,7 +18,13 @@ dblock_status dblock_schema_install(dblock_client *client, struct dblock_error *
     /* DDL waits for those who are at work with the tables: several I/O limits */
     call.deadline_us = dblk_later(dblk_now_us(), 6 * client->settings.io_us);
     call.cancel_fd = client->stop_fd;
-    status = client->driver->install(client->target, &call, &error);
+    if (dblk_has_keeper(client))
+        status = client->driver->install(
+            dblk_is_borrowing(client) ? client->keeper_target : client->target, &call, &error);
+    else
+        status = dblock_error_set(&error, DBLOCK_E_UNSUPPORTED,
+            "run: dblock init, or open a client by URL for it",
+            "cannot make tables over a connection of the application");
     if (status > 0)
         status = dblock_error_set(
             &error, DBLOCK_E_CLOSED, NULL, "the client has been closed meanwhile");

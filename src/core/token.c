@@ -17,8 +17,9 @@
 #include "core/link.h"
 #include "core/lock.h"
 
-static dblock_status ask_control(dblock_client *client, const struct dblock_subject *subject,
-    const struct dblock_call *call, struct dblock_answer *answer, struct dblock_error *error)
+dblock_status dblk_control_ask(dblock_client *client, dblk_control_step *step,
+    const struct dblock_subject *subject, const struct dblock_call *call,
+    struct dblock_answer *answer, struct dblock_error *error)
 {
     dblock_status status = DBLOCK_OK;
     int n_tries;
@@ -36,8 +37,7 @@ static dblock_status ask_control(dblock_client *client, const struct dblock_subj
             status = dblk_link_open(client, DBLOCK_ROLE_CONTROL, call->deadline_us, client->stop_fd,
                 &client->control, error);
         if (status == DBLOCK_OK)
-            status = client->driver->row.draw(
-                client->control->connection, call, subject, answer, error);
+            status = step(client->control->connection, call, subject, answer, error);
         if (client->control != NULL &&
             !client->driver->connection.is_alive(client->control->connection)) {
             dblk_link_close(client, client->control, DBLOCK_CLOSE_ABORT);
@@ -62,7 +62,7 @@ dblock_status dblk_token_draw_on_control(dblock_client *client,
     dblock_status status;
 
     memset(&drawn, 0, sizeof drawn);
-    status = ask_control(client, subject, &call, &drawn, error);
+    status = dblk_control_ask(client, client->driver->row.draw, subject, &call, &drawn, error);
     if (status == DBLOCK_OK && drawn.outcome != DBLOCK_ANSWER_YES) {
         status = dblock_error_set(error, DBLOCK_E_DATABASE, "try again",
             "cannot draw a token for lock \"%s\"", subject->name);

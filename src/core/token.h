@@ -14,4 +14,12 @@ dblock_status dblk_token_draw_on_control(dblock_client *client,
     const struct dblock_subject *subject, uint64_t deadline_us, int64_t *ret_token,
     struct dblock_error *error);
 
+/* One step on the connection that is never lent: row.draw or row.seed. */
+typedef dblock_status dblk_control_step(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    struct dblock_answer *answer, struct dblock_error *reterr);
+dblock_status dblk_control_ask(dblock_client *client, dblk_control_step *step,
+    const struct dblock_subject *subject, const struct dblock_call *call,
+    struct dblock_answer *answer, struct dblock_error *error);
+
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/borrowed.h"
 #include "core/event.h"
 
 enum { FIRST_PAUSE_US = 20000, LAST_PAUSE_US = 1000000 };
@@ -171,7 +172,8 @@ dblock_status dblock_watch_check(dblock_lock *lock, const struct dblock_driver *
     if (lock->client->driver != driver)
         return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, "use the function of its own driver",
             "lock: \"%s\" is not in a database of this kind", lock->subject.name);
-    *ret_target = lock->client->target;
+    *ret_target =
+        dblk_is_borrowing(lock->client) ? lock->client->keeper_target : lock->client->target;
     dblk_lock_client(lock->client);
     (void)dblk_lock_expire(lock, dblk_now_us());
     if (atomic_load(&lock->state) != DBLK_LOCK_HELD)

@@ -483,6 +483,29 @@ DBLOCK_API dblock_status dblock_join(dblock_client *client, const struct dblock_
     const struct dblock_join_steps *steps, void *connection, const char *name,
     const struct dblock_options *options, dblock_lock **ret_lock, struct dblock_error *reterr);
 
+/* A connection that the application owns, and goes on using between the calls of a client over it.
+ * The driver's connections of `roles` then are over it: to open one connects to nothing, and to
+ * close one ends nothing; each step leaves the connection as it found it, and refuses with
+ * E_ARGUMENT or E_CONNECTION one that is not free, or is in a transaction. Used by threads of the
+ * application alone, inside of their calls. */
+struct dblock_borrowing {
+    void *connection; /* for target_open */
+    /* As dblock_driver.target_open; config->url is NULL. */
+    dblock_status (*target_open)(void *connection, const struct dblock_target_config *config,
+        struct dblock_target **ret_target, struct dblock_error *reterr);
+    /* Without I/O: could a step be done on it now? `action` and `name` ("" none) are for the message,
+     * and `reterr` may be NULL here. */
+    dblock_status (*check)(struct dblock_target *target, const char *action, const char *name,
+        struct dblock_error *reterr);
+    unsigned roles; /* 1 << DBLOCK_ROLE_*; SHORT and KEEPER at least. Others need the keeper's URL */
+    int has_own_locks; /* row, advisory: they are not the connection's at all, only beside it */
+};
+
+/* The body of a driver's open_on. */
+DBLOCK_API dblock_status dblock_open_borrowed(const dblock_driver *driver,
+    const struct dblock_borrowing *borrowing, const struct dblock_config *config,
+    dblock_client **ret_client, struct dblock_error *reterr);
+
 /* For fixed text members: copies, cut at a UTF-8 character. */
 DBLOCK_API void dblock_text_copy(char *target, size_t target_size, const char *source);
 
