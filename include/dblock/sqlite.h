@@ -20,6 +20,48 @@ DBLOCK_API const dblock_driver *dblock_sqlite_driver(void);
 struct sqlite3;
 
 /**
+ * dblock_sqlite_open_on - a client over a connection of the application
+ *
+ * For programs that have one connection and no thread beside it. It is used inside of calls of
+ * this client only, and left as it was: settings, the state of statements, sqlite3_last_insert_rowid().
+ * (Not sqlite3_changes(), the last error, and what counts on, like sqlite3_total_changes(); hooks of
+ * yours see what dblock writes.) Two functions for dblock alone stay on it, dblock_now_us and
+ * dblock_note. A client by dblock_open(), beside it, can do more, and is of use to many threads.
+ *
+ * All four strategies. What is different:
+ *   - Never a part of a transaction of yours: in one, what reads or writes the file is E_ARGUMENT,
+ *     an acquire, a release (the lock stays held) and an extend alike. There are _acquire_in, _guard
+ *     and _release_in for that, with locks of this client as well. Row and advisory locks live
+ *     beside the connection, in PATH-dblock, and have nothing to do with its transactions.
+ *   - No heartbeat, unless config->keeper_url says how to reach the file besides ("sqlite:PATH"):
+ *     a lease needs options.heartbeat = DBLOCK_HEARTBEAT_OFF (E_UNSUPPORTED), ends with its ttl,
+ *     and is extended by you.
+ *   - Row and advisory locks are believed until a call finds that the side file was replaced;
+ *     dblock_lock_remaining_ms() is longer than any ttl.
+ *   - What dblock_lock_free() leaves to the keeper is done by the next acquire, or dblock_close().
+ *   - dblock_schema_install() needs the keeper_url.
+ *
+ * One thread at a time, for the connection and this client together. Who waits for somebody else's
+ * write lock does so within the limits of the call, with a busy handler of yours as long as that
+ * wants. Close the client before the connection; that stays open.
+ *
+ * Parameters
+ *   database   yours; its main database is the file. In no transaction, and no statement in the
+ *              middle of its rows, whenever a call has to do with the file (E_ARGUMENT)
+ *   source_id  sqlite3_sourceid(), as your program sees it: two copies of SQLite in
+ *              one process drop each other's file locks
+ *   config     as dblock_open(); connections_max is 1
+ *
+ * Returns
+ *   as dblock_open(), and
+ *   DBLOCK_E_UNSUPPORTED  a database in memory
+ *   DBLOCK_E_READ_ONLY    opened for reading
+ *   DBLOCK_E_DRIVER       another copy of SQLite than the driver's
+ */
+DBLOCK_API dblock_status dblock_sqlite_open_on(struct sqlite3 *database, const char *source_id,
+    const struct dblock_config *config, dblock_client **ret_client, struct dblock_error *reterr);
+
+/**
  * dblock_sqlite_acquire_in - lock a name in the application's open transaction
  *
  * Its COMMIT or ROLLBACK frees it, as does the closing of the connection, and nothing

@@ -35,6 +35,8 @@ struct application {
     const char *pause; /* a select that gives 0 after # milliseconds, unless it is cancelled */
     dblock_status (*acquire_in)(dblock_client *client, void *connection, const char *name,
         const struct dblock_options *options, dblock_lock **ret_lock, struct dblock_error *error);
+    dblock_status (*open_on)(void *connection, const struct dblock_config *config,
+        dblock_client **ret_client, struct dblock_error *error);
 };
 
 /* Those that are built in, ended by NULL. */

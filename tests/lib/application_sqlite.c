@@ -77,6 +77,12 @@ static dblock_status acquire_in(dblock_client *client, void *connection, const c
         client, connection, sqlite3_sourceid(), name, options, ret_lock, error);
 }
 
+static dblock_status open_on(void *connection, const struct dblock_config *config,
+    dblock_client **ret_client, struct dblock_error *error)
+{
+    return dblock_sqlite_open_on(connection, sqlite3_sourceid(), config, ret_client, error);
+}
+
 static dblock_status watch(dblock_lock *lock, void *connection, struct dblock_error *error)
 {
     return dblock_sqlite_watch(lock, connection, sqlite3_sourceid(), error);
@@ -99,6 +105,7 @@ const struct application application_sqlite = { .database = &contract_sqlite,
     .guard = guard,
     .release_in = release_in,
     .acquire_in = acquire_in,
+    .open_on = open_on,
     .watch = watch,
     .unwatch = dblock_sqlite_unwatch,
     .pause = "WITH RECURSIVE c (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c"

@@ -55,7 +55,7 @@ int sqlite_pause(struct dblock_connection *connection, const struct dblock_call 
 
 /* SQLite's own handler sleeps longer with every try, up to 100 ms: beside a busy competitor it
  * gets the lock about never. Short pauses of random length serve all alike. */
-static int wait_for_write_lock(void *context, int n_waits)
+int sqlite_wait_for_write_lock(void *context, int n_waits)
 {
     struct dblock_connection *connection = context;
 
@@ -63,43 +63,6 @@ static int wait_for_write_lock(void *context, int n_waits)
     if (connection->call == NULL || !connection->is_patient)
         return 0;
     return sqlite_pause(connection, connection->call);
-}
-
-/* ------------------------------------------------------- functions of our SQL */
-
-static void say_now(sqlite3_context *context, int n_arguments, sqlite3_value **arguments)
-{
-    struct dblock_connection *connection = sqlite3_user_data(context);
-
-    (void)n_arguments;
-    (void)arguments;
-    if (connection->clock_us == 0)
-        connection->clock_us = sqlite_clock_us();
-    sqlite3_result_int64(context, connection->clock_us);
-}
-
-static void take_note(sqlite3_context *context, int n_arguments, sqlite3_value **arguments)
-{
-    struct dblock_connection *connection = sqlite3_user_data(context);
-    int index = sqlite3_value_int(arguments[0]);
-
-    (void)n_arguments;
-    if (index >= 0 && index < N_NOTES)
-        connection->notes[index] = sqlite3_value_int64(arguments[1]);
-    sqlite3_result_value(context, arguments[1]);
-}
-
-static int add_functions(struct dblock_connection *connection)
-{
-    /* DIRECTONLY: not from a trigger or view that somebody else put into the file */
-    const int flags = SQLITE_UTF8 | SQLITE_DIRECTONLY;
-    int code = sqlite3_create_function_v2(
-        connection->handle, "dblock_now_us", 0, flags, connection, say_now, NULL, NULL, NULL);
-
-    if (code == SQLITE_OK)
-        code = sqlite3_create_function_v2(
-            connection->handle, "dblock_note", 2, flags, connection, take_note, NULL, NULL, NULL);
-    return code;
 }
 
 /* -------------------------------------------------------------------- opening */
@@ -200,6 +163,8 @@ dblock_status sqlite_connection_new(struct dblock_target *target, int role, int 
         return dblock_error_set(
             reterr, DBLOCK_E_MEMORY, NULL, "no memory for a connection to %s", target->path);
     connection->target = target;
+    connection->self = connection;
+    connection->is_lent = target->loan != NULL;
     connection->role = role;
     connection->is_patient = 1;
     connection->random =
@@ -260,9 +225,9 @@ dblock_status sqlite_connection_handle(
         return dblock_error_set(
             reterr, DBLOCK_E_MEMORY, NULL, "no memory to open %s", connection->path);
     (void)sqlite3_extended_result_codes(connection->handle, 1);
-    (void)sqlite3_busy_handler(connection->handle, wait_for_write_lock, connection);
+    (void)sqlite3_busy_handler(connection->handle, sqlite_wait_for_write_lock, connection);
     if (code == SQLITE_OK)
-        code = add_functions(connection);
+        code = sqlite_functions_add(connection->handle, &connection->self, NULL);
     if (code == SQLITE_OK)
         code = set_synchronous(connection->handle);
     if (code == SQLITE_OK && stat(connection->path, &connection->identity) != 0)
@@ -308,7 +273,7 @@ dblock_status sqlite_connection_open(struct dblock_target *target, int role,
     connection->call = call;
     if (sqlite_connection_has_own_side(connection))
         status = sqlite_connection_side(connection, reterr); /* the handle when it is needed */
-    else
+    else if (!connection->is_lent) /* else each step takes it */
         status = sqlite_connection_handle(connection, 0, reterr);
     connection->call = NULL;
     if (status != DBLOCK_OK) {
@@ -338,7 +303,8 @@ void sqlite_connection_close(struct dblock_connection *connection, int how)
     sqlite_side_close(connection->side);
     for (i = 0; i < N_STATEMENTS; ++i)
         (void)sqlite3_finalize(connection->statements[i]);
-    (void)sqlite3_close(connection->handle);
+    if (!connection->is_lent)
+        (void)sqlite3_close(connection->handle);
     sqlite_slot_list_free(&connection->slots);
     free(connection->held);
     free(connection->path);

@@ -58,7 +58,9 @@ struct dblock_connection {
     struct dblock_target *target;
     int role;
     char *path;      /* the file itself, without symbolic links: the side file is beside it */
-    sqlite3 *handle; /* NULL: not needed yet (row, advisory) */
+    sqlite3 *handle; /* NULL: not needed yet (row, advisory), or lent for the time of a step */
+    int is_lent;     /* the handle is the application's: sqlite_loan.h */
+    struct dblock_connection *self; /* what the functions of our SQL answer to */
     sqlite3_stmt *statements[N_STATEMENTS];
     struct sqlite_side *side; /* row, advisory, line, or once it was wanted; else NULL */
     int has_no_side;          /* for lines it was wanted in vain */
@@ -120,6 +122,13 @@ dblock_status sqlite_connection_refuse_side(
 /* A half-made connection for install: no file need be there yet. */
 dblock_status sqlite_connection_new(struct dblock_target *target, int role, int may_create,
     struct dblock_connection **ret_connection, struct dblock_error *reterr);
+
+/* A busy handler, of a connection whose step runs. */
+int sqlite_wait_for_write_lock(void *connection, int n_waits);
+/* The functions of our SQL, which answer to `*user` (NULL: with NULL). `end` (or NULL) is called once
+ * they are gone, also if they could not be added. A code of SQLite. */
+int sqlite_functions_add(
+    sqlite3 *handle, struct dblock_connection **user, void (*end)(void *user));
 
 /* A pause of up to 1.5 ms, or until the deadline or the cancel. 1: go on, 0: give up. */
 int sqlite_pause(struct dblock_connection *connection, const struct dblock_call *call);

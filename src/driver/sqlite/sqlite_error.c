@@ -106,12 +106,20 @@ dblock_status sqlite_error(
     const char *text =
         connection->handle != NULL ? sqlite3_errmsg(connection->handle) : sqlite3_errstr(code);
     const char *action = connection->action != NULL ? connection->action : "open";
-    const struct code_entry *entry = find_code(code);
-    dblock_status status = sqlite_status_of(code, text);
-    const char *hint = entry != NULL ? entry->hint : NULL;
-    int cause = cause_of(connection, code);
+    const struct code_entry *entry;
+    dblock_status status;
+    const char *hint;
+    int cause;
     char reason[200];
 
+    /* a connection of the application may say the primary codes alone */
+    if (connection->is_lent && connection->handle != NULL &&
+        (sqlite3_extended_errcode(connection->handle) & 0xFF) == code)
+        code = sqlite3_extended_errcode(connection->handle);
+    entry = find_code(code);
+    status = sqlite_status_of(code, text);
+    hint = entry != NULL ? entry->hint : NULL;
+    cause = cause_of(connection, code);
     if (status == SQLITE_STEP_AGAIN)
         return connection->is_cancelled ? DBLOCK_CANCELLED : SQLITE_STEP_AGAIN;
     status = refine(code, cause, status);

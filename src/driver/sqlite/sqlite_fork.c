@@ -86,7 +86,8 @@ int sqlite_fork_has_inherited(const struct stat *identity)
 
     lock_list();
     for (connection = inherited; connection != NULL; connection = connection->next)
-        if (connection->handle != NULL && connection->identity.st_dev == identity->st_dev &&
+        if ((connection->handle != NULL || connection->is_lent) &&
+            connection->identity.st_dev == identity->st_dev &&
             connection->identity.st_ino == identity->st_ino)
             has_inherited = 1;
     unlock_list();

@@ -6,6 +6,7 @@
 
 #include "sqlite_clock.h"
 #include "sqlite_error.h"
+#include "sqlite_loan.h"
 #include "sqlite_sql.h"
 
 #include <string.h>
@@ -52,6 +53,11 @@ dblock_status sqlite_step_begin(struct dblock_connection *connection,
     connection->clock_us = 0;
     connection->is_patient = 1;
     connection->is_cancelled = 0;
+    if (connection->is_lent) {
+        dblock_status status = sqlite_loan_take(connection, reterr);
+
+        return status == DBLOCK_OK ? sqlite_connection_check_moved(connection, reterr) : status;
+    }
     if (connection->handle == NULL)
         return sqlite_connection_handle(connection, 0, reterr);
     return sqlite_connection_check_moved(connection, reterr);
@@ -60,9 +66,13 @@ dblock_status sqlite_step_begin(struct dblock_connection *connection,
 dblock_status sqlite_step_end(
     struct dblock_connection *connection, dblock_status status, struct dblock_answer *answer)
 {
-    if (connection->handle != NULL && !sqlite3_get_autocommit(connection->handle))
+    int is_ours = !connection->is_lent || sqlite_loan_is_taken(connection);
+
+    if (is_ours && connection->handle != NULL && !sqlite3_get_autocommit(connection->handle))
         (void)sqlite3_exec(connection->handle, "ROLLBACK", NULL, NULL, NULL); /* or it is broken */
     answer->now_us = connection->clock_us != 0 ? connection->clock_us : sqlite_clock_us();
+    if (is_ours && connection->is_lent)
+        sqlite_loan_give_back(connection);
     connection->call = NULL;
     connection->action = NULL;
     connection->name = NULL;
@@ -97,6 +107,10 @@ dblock_status sqlite_fetch(struct dblock_connection *connection, sqlite3_stmt *s
     int code = sqlite3_step(statement);
     dblock_status status = DBLOCK_OK;
 
+    while (sqlite_loan_waits(connection, code)) {
+        (void)sqlite3_reset(statement);
+        code = sqlite3_step(statement);
+    }
     *ret_has_row = code == SQLITE_ROW;
     if (code == SQLITE_ROW)
         return DBLOCK_OK;
@@ -122,6 +136,8 @@ static dblock_status run_text(
 {
     int code = sqlite3_exec(connection->handle, text, NULL, NULL, NULL);
 
+    while (sqlite_loan_waits(connection, code))
+        code = sqlite3_exec(connection->handle, text, NULL, NULL, NULL);
     return code == SQLITE_OK ? DBLOCK_OK : sqlite_error(connection, code, reterr);
 }
 

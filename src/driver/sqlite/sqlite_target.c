@@ -7,6 +7,8 @@
  * taken for a part of the name: who writes one means a parameter. */
 #include "sqlite_target.h"
 
+#include "sqlite_loan.h"
+
 #include <errno.h>
 #include <sqlite3.h>
 #include <stdlib.h>
@@ -91,17 +93,13 @@ static dblock_status find_path(const char *url, const char **ret_path, struct db
     return DBLOCK_OK;
 }
 
-dblock_status sqlite_target_open(const struct dblock_target_config *config,
+dblock_status sqlite_target_open_path(const struct dblock_target_config *config, const char *path,
     struct dblock_target **ret_target, struct dblock_error *reterr)
 {
     struct dblock_target *target;
-    const char *path = NULL;
     dblock_status status;
 
     status = check_library(reterr);
-    if (status != DBLOCK_OK)
-        return status;
-    status = find_path(config->url, &path, reterr);
     if (status != DBLOCK_OK)
         return status;
     if (config->schema != NULL && strcmp(config->schema, "main") != 0)
@@ -117,16 +115,26 @@ dblock_status sqlite_target_open(const struct dblock_target_config *config,
     if (target == NULL || target->path == NULL || target->host == NULL || target->label == NULL) {
         sqlite_target_close(target);
         return dblock_error_set(
-            reterr, DBLOCK_E_MEMORY, NULL, "no memory for the url \"%s\"", path);
+            reterr, DBLOCK_E_MEMORY, NULL, "no memory for the path \"%s\"", path);
     }
     *ret_target = target;
     return DBLOCK_OK;
+}
+
+dblock_status sqlite_target_open(const struct dblock_target_config *config,
+    struct dblock_target **ret_target, struct dblock_error *reterr)
+{
+    const char *path = NULL;
+    dblock_status status = find_path(config->url, &path, reterr);
+
+    return status == DBLOCK_OK ? sqlite_target_open_path(config, path, ret_target, reterr) : status;
 }
 
 void sqlite_target_close(struct dblock_target *target)
 {
     if (target == NULL)
         return;
+    sqlite_loan_close(target->loan);
     free(target->path);
     free(target->host);
     free(target->label);

@@ -11,9 +11,13 @@ struct dblock_target {
     char *host;  /* of this process */
     char *label; /* of the client */
     int64_t pid;
+    struct sqlite_loan *loan; /* a handle of the application; NULL: connections open their own */
 };
 
 dblock_status sqlite_target_open(const struct dblock_target_config *config,
+    struct dblock_target **ret_target, struct dblock_error *reterr);
+/* The same for a path; config->url is not looked at. */
+dblock_status sqlite_target_open_path(const struct dblock_target_config *config, const char *path,
     struct dblock_target **ret_target, struct dblock_error *reterr);
 void sqlite_target_close(struct dblock_target *target);
 
