@@ -154,6 +154,45 @@ static void a_folder_or_another_file__is_refused(void **state)
     assert_int_equal(open_url(fixture.url, 1), DBLOCK_E_DATABASE);
 }
 
+/* Opening waits for who has the file locked, and that wait can be ended like any other. */
+static void opening__that_is_cancelled_is_no_connection(void **state)
+{
+    struct dblock_target_config config = {
+        .url = fixture.url, .host = "h", .pid = 1, .label = ""
+    };
+    struct dblock_call call = { dblock_clock_us() + 5000000, -1 };
+    struct dblock_target *target = NULL;
+    struct dblock_connection *connection = NULL;
+    struct dblock_answer answer = {0};
+    sqlite3 *other = NULL;
+    int ends[2];
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], "x", 1), 1);
+    call.cancel_fd = ends[0];
+    assert_int_equal(sqlite3_open(fixture.path, &other), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, "PRAGMA journal_mode = DELETE; CREATE TABLE app(x);"
+                                         "BEGIN EXCLUSIVE", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(
+        fixture.driver->target_open(&config, &target, &fixture.error), DBLOCK_OK);
+    assert_int_equal(fixture.driver->connection.open(target, DBLOCK_ROLE_SHORT, &call,
+                         &connection, &answer, &fixture.error), DBLOCK_CANCELLED);
+    assert_int_equal(fixture.driver->install(target, &call, &fixture.error), DBLOCK_CANCELLED);
+    fixture.driver->target_close(target);
+    assert_int_equal(sqlite3_close(other), SQLITE_OK);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+}
+
+/* A folder of the system in which no file can be made. */
+static void a_place_that_takes_no_file__is_named(void **state)
+{
+    (void)state;
+    assert_int_equal(open_url("sqlite:/proc/dblock.db", 1), DBLOCK_E_SCHEMA);
+    assert_string_equal(fixture.error.hint, "name another path");
+}
+
 static void a_file_without_tables__says_what_to_do(void **state)
 {
     struct dblock_connection *connection;
@@ -377,6 +416,8 @@ int main(void)
         TEST_WITHOUT_FILE(a_missing_file__is_not_made_by_opening),
         TEST(a_wrong_path__is_the_same_to_all),
         TEST_WITHOUT_FILE(a_folder_or_another_file__is_refused),
+        TEST_WITHOUT_FILE(opening__that_is_cancelled_is_no_connection),
+        TEST_WITHOUT_FILE(a_place_that_takes_no_file__is_named),
         TEST_WITHOUT_FILE(a_file_without_tables__says_what_to_do),
         TEST_WITHOUT_FILE(install__turns_the_log_on_in_a_new_file_only),
         TEST_WITHOUT_FILE(a_rollback_journal__works_too),

@@ -220,6 +220,7 @@ dblock_status sqlite_connection_handle(
     const int flags =
         SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (may_create ? SQLITE_OPEN_CREATE : 0);
     int code = sqlite3_open_v2(connection->path, &connection->handle, flags, NULL);
+    dblock_status status;
 
     if (connection->handle == NULL)
         return dblock_error_set(
@@ -235,10 +236,10 @@ dblock_status sqlite_connection_handle(
     connection->moved_us = dblock_clock_us() + MOVED_EVERY_US;
     if (code == SQLITE_OK)
         return DBLOCK_OK;
-    (void)open_failed(connection, code, reterr);
+    status = open_failed(connection, code, reterr);
     (void)sqlite3_close(connection->handle);
     connection->handle = NULL;
-    return reterr->status;
+    return status;
 }
 
 dblock_status sqlite_connection_check_moved(

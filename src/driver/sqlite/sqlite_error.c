@@ -143,7 +143,9 @@ dblock_status sqlite_error(
         status == DBLOCK_E_CONNECTION || status == DBLOCK_E_UNCERTAIN ||
             status == DBLOCK_E_SYSTEM || is_full(cause) ||
             (entry != NULL && (entry->flags & IS_TRANSIENT) != 0));
-    if (entry != NULL && (entry->flags & IS_BROKEN) != 0)
+    /* row and advisory are held in the side file, whatever the main one is like */
+    if (entry != NULL && (entry->flags & IS_BROKEN) != 0 &&
+        (connection->n_held == 0 || code == SQLITE_READONLY_DBMOVED))
         connection->is_broken = 1;
     return status;
 }
