@@ -51,7 +51,8 @@
  * memory and the descriptors and send nothing. exec() closes all descriptors.
  *
  * EVERY CALL that takes a client may answer, besides what is said at each:
- * E_ARGUMENT, E_CALLBACK, E_FORKED, E_CLOSED and E_MEMORY: nothing was sent.
+ * E_ARGUMENT, E_CALLBACK, E_FORKED and E_MEMORY: nothing was sent. E_CLOSED: nothing
+ * was, or it has been given back.
  * A call that needs the database adds: E_CONNECTION, E_LOGIN, E_SCHEMA,
  * E_PERMISSION, E_READ_ONLY, E_DATABASE, E_SYSTEM and E_DRIVER: it had no effect.
  */

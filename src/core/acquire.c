@@ -6,6 +6,7 @@
 
 #include "core/borrowed.h"
 #include "core/channel.h"
+#include "core/close.h"
 #include "core/error.h"
 #include "core/heartbeat.h"
 #include "core/keeper.h"
@@ -86,7 +87,10 @@ static dblock_status hold(struct dblk_attempt *attempt, uint64_t begun_us)
 {
     dblock_client *client = attempt->client;
     dblock_lock *lock = attempt->lock;
+    dblock_status status = dblk_token_check(lock, lock->token, &attempt->error);
 
+    if (status != DBLOCK_OK)
+        return status;
     dblk_lock_client(client);
     if (atomic_load(&client->is_closing)) {
         dblk_unlock_client(client);
@@ -119,6 +123,7 @@ static void abandon(struct dblk_attempt *attempt, int64_t not_after_us)
     dblock_client *client = attempt->client;
     dblock_lock *lock = attempt->lock;
     struct dblk_channel *channel = lock->channel;
+    int is_closing;
 
     dblk_lock_client(client);
     atomic_store(&lock->state, DBLK_LOCK_RELEASED);
@@ -127,15 +132,19 @@ static void abandon(struct dblk_attempt *attempt, int64_t not_after_us)
     if (channel != NULL && channel->n_locks == 1)
         dblk_channel_lose(client, channel, NULL);
     lock->is_freed = 1;
-    if (!atomic_load(&client->is_closing) && (channel == NULL || !channel->is_dead)) {
+    is_closing = atomic_load(&client->is_closing);
+    if (!is_closing && (channel == NULL || !channel->is_dead)) {
         dblk_lock_orphan(lock, not_after_us);
         lock = NULL;
     } else {
         dblk_lock_unregister(lock);
     }
     dblk_unlock_client(client);
-    if (lock != NULL)
-        dblk_lock_destroy(lock);
+    if (lock == NULL)
+        return;
+    if (is_closing) /* there is no keeper any more */
+        dblk_close_drop(client, lock);
+    dblk_lock_destroy(lock);
 }
 
 static void discard(dblock_lock *lock)

@@ -58,6 +58,22 @@ static void drop(dblock_client *client, dblock_lock *lock, const struct dblock_c
                 dblk_lock_keep_us(lock, dblk_now_us()), &answer, &error);
 }
 
+void dblk_close_drop(dblock_client *client, dblock_lock *lock)
+{
+    struct dblock_call call = { dblk_later(dblk_now_us(), client->settings.io_us), -1 };
+    struct dblk_link *link = NULL;
+    struct dblock_answer answer;
+    struct dblock_error error;
+
+    if (!needs_drop(lock, 0))
+        return;
+    memset(&answer, 0, sizeof answer);
+    if (dblk_link_open(client, DBLOCK_ROLE_SHORT, call.deadline_us, -1, &link, &error) == DBLOCK_OK)
+        (void)dblk_hold_steps(client, lock->strategy->id)
+            ->drop(link->connection, &call, &lock->subject, lock->owner, 0, &answer, &error);
+    dblk_link_close(client, link, DBLOCK_CLOSE_POLITE);
+}
+
 static void release_held(dblock_client *client, const struct dblock_call *call)
 {
     dblock_lock *lock;

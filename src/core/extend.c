@@ -123,6 +123,9 @@ static dblock_status confirm(dblock_lock *lock, struct dblock_error *error)
     if (channel == NULL)
         return check_state(lock);
     status = confirm_connection(lock, channel, error);
+    if (status == DBLOCK_CANCELLED) /* by stop_fd: nothing else ends it */
+        status = dblock_error_set(
+            error, DBLOCK_E_CLOSED, NULL, "the client has been closed meanwhile");
     dblk_channel_put(lock->client, channel);
     return status;
 }

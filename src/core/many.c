@@ -8,12 +8,14 @@
 #include <string.h>
 
 #include "core/borrowed.h"
+#include "core/close.h"
 #include "core/driver_steps.h"
 #include "core/error.h"
 #include "core/heartbeat.h"
 #include "core/keeper.h"
 #include "core/name.h"
 #include "core/session.h"
+#include "core/token.h"
 #include "core/trace.h"
 
 struct wanted { /* one name, and where the caller has it */
@@ -165,8 +167,13 @@ static dblock_status hold(struct dblk_many *many, uint64_t begun_us)
 {
     dblock_client *client = many->attempt.client;
     dblock_lock *lock = NULL;
+    dblock_status status = DBLOCK_OK;
     size_t i;
 
+    for (i = 0; i < many->names.n_names && status == DBLOCK_OK; ++i)
+        status = dblk_token_check(many->locks[i], many->locks[i]->token, &many->attempt.error);
+    if (status != DBLOCK_OK)
+        return status;
     dblk_lock_client(client);
     if (atomic_load(&client->is_closing)) {
         dblk_unlock_client(client);
@@ -197,8 +204,10 @@ static void abandon(struct dblk_many *many)
     size_t i;
 
     dblk_lock_client(client);
-    if (atomic_load(&client->is_closing)) {
+    if (atomic_load(&client->is_closing)) { /* there is no keeper any more */
         dblk_unlock_client(client);
+        for (i = 0; i < many->names.n_names; ++i)
+            dblk_close_drop(client, many->locks[i]);
         discard(many);
         return;
     }

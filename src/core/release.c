@@ -5,6 +5,7 @@
 
 #include "core/borrowed.h"
 #include "core/channel.h"
+#include "core/close.h"
 #include "core/driver_steps.h"
 #include "core/error.h"
 #include "core/hold.h"
@@ -135,6 +136,8 @@ void dblk_release_end(dblock_lock *lock, dblock_status status)
     dblock_client *client = lock->client;
     struct dblk_channel *channel = lock->channel;
 
+    if (status < 0 && atomic_load(&client->is_closing)) /* no keeper will go on with it */
+        dblk_close_drop(client, lock);
     dblk_lock_client(client);
     dblk_publish(&lock->deadline_us, &lock->own_deadline_us);
     dblk_publish(&lock->own_deadline_us, 0);

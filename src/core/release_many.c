@@ -2,6 +2,7 @@
 /* release_many.c - dblock_release_many(). */
 #include <dblock/many.h>
 
+#include <stdint.h>
 #include <string.h>
 
 #include "core/borrowed.h"
@@ -143,6 +144,9 @@ dblock_status dblock_release_many(
 
     if (locks == NULL && n_locks > 0)
         return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL, "locks: NULL");
+    if (n_locks > UINT32_MAX) /* a negative number, most likely */
+        return dblock_error_set(
+            reterr, DBLOCK_E_ARGUMENT, NULL, "n_locks: %zu is more than there can be", n_locks);
     first = find_first(locks, n_locks);
     memset(&many, 0, sizeof many);
     if (first != NULL && dblk_client_check(first->client, NULL) == DBLOCK_OK) {

@@ -17,6 +17,19 @@
 #include "core/link.h"
 #include "core/lock.h"
 
+#define TOKEN_MAX ((INT64_C(1) << 53) - 1) /* what a double can count to */
+
+dblock_status dblk_token_check(
+    const dblock_lock *lock, int64_t token, struct dblock_error *error)
+{
+    if (token <= TOKEN_MAX)
+        return DBLOCK_OK;
+    return dblock_error_set(error, DBLOCK_E_DATABASE,
+        "delete the row of the name from dblock_lease, dblock_insert or dblock_token",
+        "the token of lock \"%s\" in the database is damaged: %lld is not below 2^53",
+        lock->subject.name, (long long)token);
+}
+
 dblock_status dblk_control_ask(dblock_client *client, dblk_control_step *step,
     const struct dblock_subject *subject, const struct dblock_call *call,
     struct dblock_answer *answer, struct dblock_error *error)
@@ -207,6 +220,11 @@ dblock_status dblk_token_get(dblock_lock *lock, uint64_t deadline_us, int64_t *r
         : lock->strategy->id == DBLOCK_ROW
         ? draw_row(client, lock, channel, deadline_us, &token, error)
         : draw_advisory(client, lock, channel, deadline_us, &token, error);
+    if (status == DBLOCK_OK)
+        status = dblk_token_check(lock, token, error);
+    if (status == DBLOCK_CANCELLED) /* by stop_fd: nothing else ends it */
+        status = dblock_error_set(
+            error, DBLOCK_E_CLOSED, NULL, "the client has been closed meanwhile");
     dblk_lock_client(client);
     if (status == DBLOCK_OK) {
         /* two threads at once: both numbers are good, the first one stays */

@@ -22,4 +22,8 @@ dblock_status dblk_control_ask(dblock_client *client, dblk_control_step *step,
     const struct dblock_subject *subject, const struct dblock_call *call,
     struct dblock_answer *answer, struct dblock_error *error);
 
+/* A row that somebody has damaged gives tokens that no more fit where they are to be compared. */
+dblock_status dblk_token_check(
+    const dblock_lock *lock, int64_t token, struct dblock_error *error);
+
 #endif

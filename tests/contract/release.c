@@ -3,6 +3,9 @@
  * release, free, close. */
 #include "contract.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 enum { SLACK_MS = 1500 };
 
 static void release__twice_is_not_held(struct contract *contract)
@@ -169,6 +172,62 @@ static void close__releases_what_is_held(struct contract *contract)
     assert_true(dblock_release(lock, &contract->error) != DBLOCK_OK);
 }
 
+struct taker {
+    dblock_client *client;
+    const char *name;
+    struct dblock_options options;
+    atomic_int n_taken;
+    dblock_lock *lock; /* had when the client was closed; NULL none */
+};
+
+static void *take_until_closed(void *context)
+{
+    struct taker *taker = context;
+    struct dblock_error error;
+    dblock_status status;
+
+    do {
+        taker->lock = NULL;
+        status = dblock_acquire(
+            taker->client, taker->name, &taker->options, &taker->lock, &error);
+        if (status == DBLOCK_OK) {
+            (void)atomic_fetch_add(&taker->n_taken, 1);
+            if (dblock_release(taker->lock, NULL) == DBLOCK_OK) {
+                dblock_lock_free(taker->lock);
+                taker->lock = NULL;
+            }
+        }
+    } while (status >= 0 && taker->lock == NULL);
+    return NULL;
+}
+
+static int has_taken(void *context)
+{
+    return atomic_load(&((struct taker *)context)->n_taken) > 3;
+}
+
+/* A grant that comes while the client is being closed is nobody's: it is given back, and not left
+ * for its ttl. */
+static void close__that_meets_an_acquire_leaves_nothing(struct contract *contract)
+{
+    const char *name = own_name(contract, "x");
+    dblock_client *witness = open_client(contract, "b");
+    int i;
+
+    for (i = 0; i < 8; ++i) {
+        struct taker taker = { open_client(contract, "a"), name, own_options(contract), 0, NULL };
+        pthread_t thread;
+
+        taker.options.ttl_ms = 30000;
+        assert_int_equal(0, pthread_create(&thread, NULL, take_until_closed, &taker));
+        assert_true(test_until(has_taken, &taker, 10000));
+        close_client(contract, taker.client);
+        assert_int_equal(0, pthread_join(thread, NULL));
+        dblock_lock_free(taker.lock);
+        free_lock(contract, take_within(contract, witness, name, 3000));
+    }
+}
+
 static void close__after_the_locks_were_freed(struct contract *contract)
 {
     const char *name = own_name(contract, "x");
@@ -209,6 +268,8 @@ const struct contract_case release_cases[] = {
     { "free__wakes_a_waiter", free__wakes_a_waiter, ALL, NULL },
     { "free__keeps_the_name_for_min_hold", free__keeps_the_name_for_min_hold, RECORDED, NULL },
     { "close__releases_what_is_held", close__releases_what_is_held, ALL, NULL },
+    { "close__that_meets_an_acquire_leaves_nothing", close__that_meets_an_acquire_leaves_nothing,
+        TIMED | LIVE, NULL },
     { "close__after_the_locks_were_freed", close__after_the_locks_were_freed, ALL, NULL },
     { "locks__may_be_freed_after_their_client", locks__may_be_freed_after_their_client, ALL, NULL },
     { NULL, NULL, 0, NULL },

@@ -267,6 +267,35 @@ static int can_age(const struct contract_database *database)
     return database->age != NULL;
 }
 
+static int can_damage_token(const struct contract_database *database)
+{
+    return database->damage_token != NULL;
+}
+
+/* No number that programs cannot compare is handed out, and the name is not left taken. */
+static void token__that_was_damaged_is_an_error(struct contract *contract)
+{
+    const char *name = own_name(contract, "x");
+    const char *names[2] = { name, own_name(contract, "y") };
+    struct dblock_options options = own_options(contract);
+    dblock_client *client = open_client(contract, NULL);
+    struct dblock_grant holder = DBLOCK_GRANT_INIT;
+    dblock_lock *locks[2];
+    int i;
+
+    release(contract, take(contract, client, name));
+    contract->database->damage_token(name);
+    for (i = 0; i < 2; ++i)
+        expect_status(contract, DBLOCK_E_DATABASE,
+            dblock_acquire(client, name, &options, &locks[0], &contract->error));
+    expect_status(contract, DBLOCK_E_DATABASE,
+        dblock_acquire_many(client, names, 2, &options, locks, &contract->error));
+    options.busy = &holder;
+    expect_status(contract, DBLOCK_E_DATABASE,
+        dblock_acquire(client, name, &options, &locks[0], &contract->error));
+    assert_non_null(strstr(contract->error.message, name));
+}
+
 const struct contract_case token_cases[] = {
     { "token__grows_from_grant_to_grant", token__grows_from_grant_to_grant, ALL, NULL },
     { "token__stays_the_same_during_a_grant", token__stays_the_same_during_a_grant, ALL, NULL },
@@ -285,6 +314,8 @@ const struct contract_case token_cases[] = {
         RECORDED, NULL },
     { "token__grows_although_the_clock_goes_back", token__grows_although_the_clock_goes_back, ALL,
         can_step_clock },
+    { "token__that_was_damaged_is_an_error", token__that_was_damaged_is_an_error, LEASE | LEASE_TIMED,
+        can_damage_token },
     { "token__grows_across_the_purge", token__grows_across_the_purge, ALL, can_age },
     { "token__of_a_grant_that_is_over_is_not_drawn", token__of_a_grant_that_is_over_is_not_drawn,
         ROW, can_break_row },

@@ -69,6 +69,8 @@ struct contract_database {
     void *(*guard)(int strategy, const char *name);
     void (*unguard)(void *guard);
     uint64_t (*n_takes)(void); /* that the database has been asked for so far */
+    /* The token in the row of the free lease becomes 2^53. */
+    void (*damage_token)(const char *name);
     /* Two hours pass for that name, if it is free. */
     void (*age)(const char *name);
 };

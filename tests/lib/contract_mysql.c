@@ -197,6 +197,11 @@ static void plant(int strategy, const char *name, const char *like)
     contract_sql_plant(&sql, strategy, name, like);
 }
 
+static void damage_token(const char *name)
+{
+    contract_sql_damage_token(&sql, name);
+}
+
 static void age(const char *name)
 {
     contract_sql_age(&sql, name);
@@ -243,6 +248,7 @@ const struct contract_database contract_mysql = {
     .plant = plant,
     .guard = guard,
     .unguard = unguard,
+    .damage_token = damage_token,
     .age = age,
 };
 

@@ -68,6 +68,17 @@ void contract_sql_plant(
     sql->run(statement);
 }
 
+void contract_sql_damage_token(const struct contract_sql *sql, const char *name)
+{
+    char statement[STATEMENT_SIZE];
+    char blob[BLOB_SIZE];
+
+    contract_sql_blob(sql, name, blob, sizeof blob);
+    (void)snprintf(statement, sizeof statement,
+        "UPDATE %sdblock_lease SET token = 9007199254740992 WHERE name = %s", sql->tables, blob);
+    sql->run(statement);
+}
+
 void contract_sql_age(const struct contract_sql *sql, const char *name)
 {
     static const int strategies[] = { DBLOCK_LEASE, DBLOCK_INSERT };

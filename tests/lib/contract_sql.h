@@ -20,6 +20,7 @@ void contract_sql_delete_row(const struct contract_sql *sql, int strategy, const
 void contract_sql_delete_session(const struct contract_sql *sql, int strategy, const char *name);
 void contract_sql_plant(
     const struct contract_sql *sql, int strategy, const char *name, const char *like);
+void contract_sql_damage_token(const struct contract_sql *sql, const char *name);
 void contract_sql_age(const struct contract_sql *sql, const char *name);
 
 /* "dblock_lease"; and bytes as a literal, which `text` has room for. */

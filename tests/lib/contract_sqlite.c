@@ -129,6 +129,11 @@ static void plant(int strategy, const char *name, const char *like)
     contract_sql_plant(&sql, strategy, name, like);
 }
 
+static void damage_token(const char *name)
+{
+    contract_sql_damage_token(&sql, name);
+}
+
 static void age(const char *name)
 {
     contract_sql_age(&sql, name);
@@ -148,6 +153,7 @@ const struct contract_database contract_sqlite = {
     .delete_row = delete_row,
     .delete_session = delete_session,
     .plant = plant,
+    .damage_token = damage_token,
     .age = age,
 };
 
