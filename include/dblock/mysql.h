@@ -80,16 +80,21 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_mysql_acquire_in_(dblock_clien
  * and there the guard holds only if COMMIT succeeds. In plain SQL: see
  * schemas/mysql.
  *
+ * A row or advisory lock must have been acquired with DBLOCK_FENCED, and all who write under
+ * it must use that: it is among them that nobody is granted the name before the transaction
+ * ends, also if the holder's connection does. Who leaves it out is not excluded. A release is
+ * OK and the lock itself free; who acquires it with DBLOCK_FENCED gets it after the transaction.
+ *
  * Take the lock before you begin: at REPEATABLE READ, InnoDB's default, a
  * transaction that has read before the grant goes on reading what was before it,
  * and is told STALE_SNAPSHOT. (At READ COMMITTED read anew what you read before.)
  *
  * Parameters
- *   lock         a lease or insert, of a client of the same server; held
+ *   lock         of any strategy, of a client of the same server; held
  *   mysql        yours (MYSQL *), and in a transaction; nothing unread. It may be
- *                of another user (SELECT and UPDATE on dblock_lease and
- *                dblock_insert, SELECT on dblock_session). It waits for the server
- *                as long as its MYSQL_OPT_READ_TIMEOUT lets it
+ *                of another user (SELECT and UPDATE on dblock_lease, dblock_insert and
+ *                dblock_token, SELECT on dblock_session). It waits for the server as
+ *                long as its MYSQL_OPT_READ_TIMEOUT lets it
  *   client_text  mysql_get_client_info(), as your program sees it: two client
  *                libraries in one process would crash it. The function without
  *                "_", which is there after <mysql.h>, fills it in
@@ -100,8 +105,9 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_mysql_acquire_in_(dblock_clien
  *   DBLOCK_NOT_HELD        it was released
  *   DBLOCK_STALE_SNAPSHOT  what this transaction reads is older than the grant
  *   DBLOCK_ROLLED_BACK     the server has rolled the transaction back (deadlock)
- *   DBLOCK_E_ARGUMENT      no transaction, or an answer is unread
- *   DBLOCK_E_UNSUPPORTED   a row or advisory lock
+ *   DBLOCK_E_ARGUMENT      no transaction, or an answer is unread; a row or advisory lock
+ *                          that was acquired without DBLOCK_FENCED
+ *   DBLOCK_E_UNSUPPORTED   a lock that was joined to a transaction
  *   DBLOCK_E_DRIVER        another client library than the driver's
  *   others                 as dblock_confirm()
  */
@@ -121,7 +127,8 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_mysql_guard_(
  * of the COMMIT; dblock_confirm() and dblock_release() answer NOT_HELD after it.
  *
  * Parameters and results as of the guard; NOT_HELD also if this transaction has
- * given it back already.
+ * given it back already. E_UNSUPPORTED: a row or advisory lock, which only its own connection
+ * can give back: guard the transaction, and release after the COMMIT.
  */
 DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_mysql_release_in_(
     dblock_lock *lock, void *mysql, const char *client_text, struct dblock_error *reterr);

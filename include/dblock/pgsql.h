@@ -70,11 +70,16 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_pgsql_acquire_in(dblock_client
  * release or break PENDING. Call it at any place in the transaction: what was
  * read in it since the lock was taken is covered as well. One round trip. In plain SQL: SELECT dblock_guard(name, token).
  *
+ * A row or advisory lock must have been acquired with DBLOCK_FENCED, and all who write under
+ * it must use that: it is among them that nobody is granted the name before the transaction
+ * ends, also if the holder's connection does. Who leaves it out is not excluded. A release is
+ * OK and the lock itself free; who acquires it with DBLOCK_FENCED gets it after the transaction.
+ *
  * Parameters
- *   lock        a lease or insert, of a client of the same database; held
+ *   lock        of any strategy, of a client of the same database; held
  *   connection  yours, and in a transaction: blocking, in no pipeline, nothing
- *               unread. It may be of another role (SELECT and UPDATE on
- *               dblock_lease and dblock_insert, SELECT on dblock_session).
+ *               unread. It may be of another role (SELECT and UPDATE on dblock_lease,
+ *               dblock_insert and dblock_token, SELECT on dblock_session).
  *               Its settings, handlers and named statements stay as they are;
  *               the unnamed prepared statement is replaced, as by PQexec()
  *
@@ -86,8 +91,9 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_pgsql_acquire_in(dblock_client
  *                          (REPEATABLE READ, SERIALIZABLE): begin again
  *   DBLOCK_ROLLED_BACK     the transaction had failed, or a limit of the
  *                          connection (lock_timeout, statement_timeout) ended it
- *   DBLOCK_E_ARGUMENT      no transaction, or the connection is not free
- *   DBLOCK_E_UNSUPPORTED   a row or advisory lock
+ *   DBLOCK_E_ARGUMENT      no transaction, or the connection is not free; a row or advisory
+ *                          lock that was acquired without DBLOCK_FENCED
+ *   DBLOCK_E_UNSUPPORTED   a lock that was joined to a transaction
  *   DBLOCK_E_CONNECTION    the connection is broken, or did not answer within
  *                          io_timeout_ms: close it
  *   others                 as dblock_confirm()
@@ -107,7 +113,8 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_pgsql_guard(
  * of the COMMIT; dblock_confirm() and dblock_release() answer NOT_HELD after it.
  *
  * Parameters and results as of the guard; NOT_HELD also if this transaction has
- * given it back already.
+ * given it back already. E_UNSUPPORTED: a row or advisory lock, which only its own connection
+ * can give back: guard the transaction, and release after the COMMIT.
  */
 DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_pgsql_release_in(
     dblock_lock *lock, struct pg_conn *connection, struct dblock_error *reterr);

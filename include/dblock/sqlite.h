@@ -117,8 +117,12 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_sqlite_acquire_in(dblock_clien
  * BEGIN IMMEDIATE makes it that from the start. Heartbeats wait for the writer, so
  * a guarded transaction must be shorter than half of the ttl.
  *
+ * A row or advisory lock must have been acquired with DBLOCK_FENCED, and all who write under
+ * it must use that: whoever is granted the name then has written to the file before. Who
+ * leaves it out is not excluded.
+ *
  * Parameters
- *   lock       a lease or insert in the same file; held
+ *   lock       of any strategy, in the same file; held
  *   database   yours (sqlite3 *), and in a transaction; its main database is that
  *              file. sqlite3_changes() is that of the guard afterwards
  *   source_id  sqlite3_sourceid(), as your program sees it: two copies of SQLite in
@@ -130,8 +134,9 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_sqlite_acquire_in(dblock_clien
  *   DBLOCK_NOT_HELD        it was released
  *   DBLOCK_STALE_SNAPSHOT  somebody has written since this transaction began to read
  *   DBLOCK_ROLLED_BACK     SQLite has ended the transaction (full disk, memory)
- *   DBLOCK_E_ARGUMENT      no transaction, or another file
- *   DBLOCK_E_UNSUPPORTED   a row or advisory lock
+ *   DBLOCK_E_ARGUMENT      no transaction, or another file; a row or advisory lock that was
+ *                          acquired without DBLOCK_FENCED
+ *   DBLOCK_E_UNSUPPORTED   a lock that was joined to a transaction
  *   DBLOCK_E_DATABASE      is_transient: somebody else writes, for longer than the
  *                          connection's busy timeout
  *   others                 as dblock_confirm()
@@ -152,7 +157,8 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_sqlite_guard(dblock_lock *lock
  * of the COMMIT; dblock_confirm() and dblock_release() answer NOT_HELD after it.
  *
  * Parameters and results as of the guard; NOT_HELD also if this transaction has
- * given it back already.
+ * given it back already. E_UNSUPPORTED: a row or advisory lock, which only its own connection
+ * can give back: guard the transaction, and release after the COMMIT.
  */
 DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_sqlite_release_in(dblock_lock *lock,
     struct sqlite3 *database, const char *source_id, struct dblock_error *reterr);

@@ -73,7 +73,11 @@ CREATE TABLE IF NOT EXISTS dblock_session (
 -- nodes; there it is a change, 1 row affected or roll back, and only the COMMIT's success counts:
 --   UPDATE dblock_lease SET guards = guards + 1 WHERE name = 'nightly-report'
 --      AND token = 1732900000000001 AND owner IS NOT NULL;
--- Strategy insert: the same with dblock_insert. From C: dblock_mysql_guard().
+-- Strategy insert: the same with dblock_insert. Row (3) and advisory (4), whose token was drawn
+-- with the grant (DBLOCK_FENCED, which all must use who write under such a lock):
+--   SELECT 1 FROM dblock_token WHERE strategy = 3 AND name = 'nightly-report'
+--      AND token = 1732900000000001 LOCK IN SHARE MODE;
+-- From C: dblock_mysql_guard().
 
 -- Strategy lease: one row a name. It stays after the release, free and with its
 -- token, until the purge takes it an hour later.
@@ -118,7 +122,8 @@ CREATE TABLE IF NOT EXISTS dblock_row (
 
 -- Tokens of row and advisory locks, for those that asked for one. Row: by name.
 -- Advisory: by name, or by "#NUMBER" for a lock that was named by its number.
--- Purged an hour after the last one was drawn.
+-- Guarded transactions pin the row. Purged an hour after the last one was drawn, once
+-- nobody has the lock.
 CREATE TABLE IF NOT EXISTS dblock_token (
     strategy TINYINT NOT NULL,           -- 3 row, 4 advisory
     name VARBINARY(255) NOT NULL,

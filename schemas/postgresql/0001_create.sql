@@ -102,7 +102,8 @@ CREATE TABLE IF NOT EXISTS dblock_row (
 ) WITH (fillfactor = 50);
 
 -- Tokens of row and advisory locks, for those that asked for one: the last that was
--- drawn, for people. Purged an hour after that.
+-- drawn, for people and for guarded transactions, which pin it. By name, or "#ID" of an
+-- advisory lock that was named by its id. Purged an hour after that, once nobody has the lock.
 CREATE TABLE IF NOT EXISTS dblock_token (
     strategy integer NOT NULL,          -- 3 row, 4 advisory
     name bytea NOT NULL,
@@ -112,19 +113,22 @@ CREATE TABLE IF NOT EXISTS dblock_token (
     PRIMARY KEY (strategy, name)
 ) WITH (fillfactor = 50);
 
--- Binds the transaction in which it is called to a lease or insert: until that ends, nobody
--- else can be granted the name. For programs that have a name and a token, as the child of
+-- Binds the transaction in which it is called to a grant: until that ends, nobody else can be
+-- granted the name. Of row and advisory that is so among those who acquire with DBLOCK_FENCED,
+-- which has drawn their token. For programs that have a name and a token, as the child of
 -- `dblock run` has $DBLOCK_NAME and $DBLOCK_TOKEN, and speak SQL by themselves:
 --   BEGIN; SELECT dblock_guard('nightly-report', 1732900000000001); UPDATE ...; COMMIT;
 -- An error, if that grant is over (SQLSTATE LK001), or came after the snapshot of this
 -- transaction (40001; only where it does not read committed): roll back. From C,
 -- dblock_pgsql_guard() does the same; the statement and why it works are in
--- src/driver/pgsql/sql/guard.sql. Needs SELECT and UPDATE on dblock_lease and dblock_insert,
--- and SELECT on dblock_session. Waits (lock_timeout) for who changes the row at this moment.
+-- src/driver/pgsql/sql/guard.sql. Needs SELECT and UPDATE on dblock_lease, dblock_insert and
+-- (row and advisory) dblock_token, and SELECT on dblock_session. Waits (lock_timeout) for who
+-- changes the row at this moment.
 CREATE OR REPLACE FUNCTION dblock_guard(lock_name text, lock_token bigint) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $dblock$
 DECLARE
     key CONSTANT bytea := convert_to(lock_name, 'UTF8');
+    is_over boolean := false;
 BEGIN
     PERFORM 1 FROM dblock_lease AS l
     WHERE l.name = key AND l.token = lock_token AND l.owner IS NOT NULL
@@ -144,8 +148,19 @@ BEGIN
     IF FOUND THEN
         RETURN;
     END IF;
+    IF has_table_privilege('dblock_token', 'SELECT')
+        AND has_table_privilege('dblock_token', 'UPDATE') THEN -- row (3) and advisory (4)
+        PERFORM 1 FROM dblock_token AS t
+        WHERE t.strategy IN (3, 4) AND t.name = key AND t.token = lock_token
+        FOR SHARE OF t;
+        IF FOUND THEN
+            RETURN;
+        END IF;
+        is_over := EXISTS (SELECT 1 FROM dblock_token AS t
+            WHERE t.strategy IN (3, 4) AND t.name = key AND t.token > lock_token);
+    END IF;
     IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable')
-        AND NOT EXISTS (SELECT 1 FROM dblock_lease AS l WHERE l.name = key
+        AND NOT is_over AND NOT EXISTS (SELECT 1 FROM dblock_lease AS l WHERE l.name = key
             AND (l.token > lock_token OR l.token = lock_token AND l.owner IS NULL)
             UNION ALL SELECT 1 FROM dblock_insert AS l WHERE l.name = key
             AND (l.token > lock_token OR l.token = lock_token AND l.owner IS NULL)) THEN

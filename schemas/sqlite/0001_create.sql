@@ -62,7 +62,11 @@ CREATE TABLE IF NOT EXISTS dblock_session (
 --          > CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER);
 -- One row: until this transaction ends nobody else can be granted the name. None: that grant is
 -- over, roll back. IMMEDIATE makes this the file's only writer, which is what the guard is made
--- of. Strategy insert: the same with dblock_insert. From C: dblock_sqlite_guard().
+-- of. Strategy insert: the same with dblock_insert. Row (3), whose token was drawn with the grant
+-- (DBLOCK_FENCED, which all must use who write under such a lock):
+--   SELECT 1 FROM dblock_token WHERE strategy = 3 AND name = CAST('nightly-report' AS BLOB)
+--      AND token = 1732900000000001;
+-- Advisory: from C alone, as the row has a number for a name. From C: dblock_sqlite_guard().
 
 -- Strategy lease: one row a name. It stays after the release, free and with its
 -- token, until the purge takes it an hour later.
@@ -97,8 +101,8 @@ CREATE TABLE IF NOT EXISTS dblock_insert (
 ) WITHOUT ROWID;
 
 -- Tokens of row and advisory locks, for those that asked for one. Row: by name;
--- advisory: by the lock's number, as the text "#NUMBER". Purged an hour after
--- the last one was drawn.
+-- advisory: by the lock's number, as the text "#NUMBER". Guarded transactions look for
+-- theirs. Purged an hour after the last one was drawn, once nobody has the lock.
 CREATE TABLE IF NOT EXISTS dblock_token (
     strategy INTEGER NOT NULL,          -- 3 row, 4 advisory
     name BLOB NOT NULL CHECK (typeof(name) = 'blob'),

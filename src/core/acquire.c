@@ -17,6 +17,8 @@
 #include "core/token.h"
 #include "core/trace.h"
 
+enum { PINNED_PAUSE_US = 100000 };
+
 static void count_waiter(dblock_client *client, const struct dblk_step *step, int by)
 {
     if (step->kind != DBLK_STEP_PAUSE && step->kind != DBLK_STEP_REST && step->wait_us == 0)
@@ -177,22 +179,49 @@ static void set_terms(const dblock_client *client, const struct dblk_wish *wish,
     terms->has_line = wish->wait_us > 0 && dblk_place_is_possible(client);
 }
 
-/* With DBLOCK_FENCED a grant without a token is none. */
+/* A grant with DBLOCK_FENCED that another thread of this client has handed over: it has that one's
+ * token. It is held while it waits for the end of a guarded transaction. */
 static dblock_status fence(struct dblk_attempt *attempt, const struct dblk_wish *wish)
 {
+    const uint64_t give_up_us = attempt->machine.terms.give_up_us;
     int64_t token;
     dblock_status status;
 
     if (!wish->is_fenced || attempt->lock->token != 0)
         return DBLOCK_OK;
-    status = dblk_token_get(attempt->lock, attempt->end_us, &token, &attempt->error);
+    dblk_waiter_init(&attempt->waiter, attempt->client, wish->canceller);
+    while ((status = dblk_token_get(
+                attempt->lock, attempt->end_us, &token, &attempt->error)) == DBLOCK_PENDING) {
+        uint64_t now_us = dblk_now_us();
+        uint64_t until_us = dblk_sooner(dblk_later(now_us, PINNED_PAUSE_US), give_up_us);
+
+        dblk_perform_tell_pinned(attempt);
+        status = DBLOCK_BUSY;
+        if (now_us >= give_up_us)
+            break;
+        status = DBLOCK_CANCELLED;
+        if (dblk_waiter_pause(&attempt->waiter, until_us) != DBLK_EVENT_PAUSED)
+            break;
+    }
+    dblk_waiter_fini(&attempt->waiter);
     if (status > 0 && atomic_load(&attempt->client->is_closing))
         status = dblock_error_set(
             &attempt->error, DBLOCK_E_CLOSED, NULL, "the client has been closed meanwhile");
-    else if (status > 0) /* lost again while it was drawn */
+    else if (status == DBLOCK_LOST || status == DBLOCK_NOT_HELD) /* again, while it was drawn */
         status = dblock_error_set(&attempt->error, DBLOCK_E_CONNECTION, "try again",
             "lock \"%s\" was lost while its token was drawn", attempt->lock->subject.name);
     return status;
+}
+
+static dblock_status tell_busy(struct dblk_attempt *attempt, struct dblock_error *reterr)
+{
+    dblock_status status;
+
+    if (attempt->wish->busy == NULL)
+        return DBLOCK_BUSY;
+    status = dblk_struct_write(attempt->wish->busy, &attempt->holder, sizeof attempt->holder,
+        "options.busy", reterr);
+    return status == DBLOCK_OK ? DBLOCK_BUSY : status;
 }
 
 static void explain(struct dblk_attempt *attempt, dblock_status status)
@@ -294,6 +323,8 @@ dblock_status dblock_acquire(dblock_client *client, const char *name,
         if (status != DBLOCK_OK) {
             if (status < 0 && reterr != NULL)
                 *reterr = attempt.error;
+            else if (status == DBLOCK_BUSY)
+                status = tell_busy(&attempt, reterr);
             dblk_client_ref(client);
             dblock_lock_free(attempt.lock);
             goto done;
@@ -310,11 +341,8 @@ dblock_status dblock_acquire(dblock_client *client, const char *name,
         explain(&attempt, status);
         if (reterr != NULL)
             *reterr = attempt.error;
-    } else if (status == DBLOCK_BUSY && wish.busy != NULL) {
-        status = dblk_struct_write(
-            wish.busy, &attempt.holder, sizeof attempt.holder, "options.busy", reterr);
-        if (status == DBLOCK_OK)
-            status = DBLOCK_BUSY;
+    } else if (status == DBLOCK_BUSY) {
+        status = tell_busy(&attempt, reterr);
     }
     dblk_client_ref(client);
     if (is_open)

@@ -8,7 +8,8 @@
 #include "core/keeper.h"
 #include "strategy/backoff.h"
 
-int dblk_breaking_add(dblock_client *client, const char *name, int32_t strategy, int64_t token)
+int dblk_breaking_add(dblock_client *client, const char *name, int32_t strategy, int64_t token,
+    int is_token_left)
 {
     size_t name_size = strlen(name);
     struct dblk_breaking *breaking = dblk_allocate(sizeof *breaking + name_size + 1);
@@ -21,6 +22,7 @@ int dblk_breaking_add(dblock_client *client, const char *name, int32_t strategy,
     breaking->subject.name_size = name_size;
     breaking->strategy = strategy;
     breaking->token = token;
+    breaking->is_token_left = is_token_left;
     dblk_lock_client(client);
     fault = dblk_keeper_start(client);
     if (fault == 0) {
@@ -69,8 +71,9 @@ int dblk_breaking_try(
         return 0;
     dblk_unlock_client(client);
     memset(&answer, 0, sizeof answer);
-    status = client->driver->observe.end(link->connection, &call, breaking->strategy,
-        &breaking->subject, breaking->token, &answer, &error);
+    status = (breaking->is_token_left ? client->driver->observe.end_token
+                                      : client->driver->observe.end)(link->connection, &call,
+        breaking->strategy, &breaking->subject, breaking->token, &answer, &error);
     dblk_lock_client(client);
     if (status == DBLOCK_OK &&
         (answer.outcome == DBLOCK_ANSWER_YES || answer.outcome == DBLOCK_ANSWER_NO))

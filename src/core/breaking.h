@@ -11,12 +11,14 @@ struct dblk_breaking {
     struct dblock_subject subject; /* the name stands behind the struct */
     int32_t strategy;
     int64_t token; /* never 0: of the grant that was looked at, not of a later one */
+    int is_token_left; /* row, advisory: the grant has been ended, and its token not yet */
     uint64_t retry_us;
     unsigned n_retries;
 };
 
 /* Goes on with it in the background; the client's mutex NOT held. 0, or -1 without memory. */
-int dblk_breaking_add(dblock_client *client, const char *name, int32_t strategy, int64_t token);
+int dblk_breaking_add(dblock_client *client, const char *name, int32_t strategy, int64_t token,
+    int is_token_left);
 
 /* The client's mutex held, but not meanwhile. 1 if one was due and was tried. */
 int dblk_breaking_try(

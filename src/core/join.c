@@ -164,9 +164,9 @@ static dblock_status take(struct attempt *attempt, struct dblock_error *error)
 static dblock_status fence(struct attempt *attempt, int64_t *ret_token, struct dblock_error *error)
 {
     int outcome = 0;
-    dblock_status status =
+    dblock_status status = dblk_token_status(
         dblk_token_draw_on_control(attempt->client, &attempt->joining.subject,
-            dblk_later(dblk_now_us(), attempt->client->settings.io_us), ret_token, error);
+            dblk_later(dblk_now_us(), attempt->client->settings.io_us), ret_token, error));
 
     if (status == DBLOCK_OK)
         status = attempt->steps->take(&attempt->joining, 0, -1, &outcome, error);

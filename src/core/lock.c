@@ -36,6 +36,7 @@ dblock_lock *dblk_lock_new(dblock_client *client, const char *name, const struct
     lock->asked_ttl_us = wish->ttl_us;
     lock->min_hold_us = wish->min_hold_us;
     lock->expiring_us = wish->expiring_us;
+    lock->is_fenced = wish->is_fenced;
     lock->on_event = wish->on_event;
     lock->context = wish->context;
     lock->fd = -1;

@@ -31,6 +31,7 @@ struct dblock_lock {
     uint64_t asked_ttl_us; /* what dblock_extend(lock, 0) gives again */
     uint64_t min_hold_us;
     uint64_t expiring_us;
+    int is_fenced;         /* has its token since before anybody was told of the grant */
     dblock_event_fn on_event;
     void *context;
 

@@ -182,20 +182,27 @@ struct end_request {
     int strategy;
     struct dblock_subject subject;
     int64_t token;
+    int is_token_left; /* the grant has been ended, and its token not yet */
 };
 
 static dblock_status end_grant(dblock_client *client, struct dblk_link *link,
     const struct dblock_call *call, void *context, struct dblock_answer *answer,
     struct dblock_error *error)
 {
-    const struct end_request *request = context;
+    struct end_request *request = context;
+    dblock_status status = (request->is_token_left ? client->driver->observe.end_token
+                                                   : client->driver->observe.end)(link->connection,
+        call, request->strategy, &request->subject, request->token, answer, error);
 
-    return client->driver->observe.end(link->connection, call, request->strategy,
-        &request->subject, request->token, answer, error);
+    if (status == DBLOCK_OK && answer->outcome == DBLOCK_ANSWER_PINNED && answer->token != 0) {
+        request->token = answer->token;
+        request->is_token_left = 1;
+    }
+    return status;
 }
 
 /* A guarded transaction stands on it: from now on it is the keeper's. Of a grant that was not
- * named by its token the token is needed first, or a later one would be ended. */
+ * named by its token (nor by the answer) that is needed first, or a later one would be ended. */
 static dblock_status go_on(
     dblock_client *client, const struct end_request *request, struct dblock_error *reterr)
 {
@@ -215,7 +222,8 @@ static dblock_status go_on(
             return DBLOCK_NOT_HELD;
         token = finding.grant.token;
     }
-    if (dblk_breaking_add(client, request->subject.name, request->strategy, token) != 0)
+    if (dblk_breaking_add(client, request->subject.name, request->strategy, token,
+            request->is_token_left) != 0)
         return dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "out of memory or threads");
     return DBLOCK_PENDING;
 }

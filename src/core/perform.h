@@ -25,6 +25,9 @@ struct dblk_attempt {
     struct dblock_error error;   /* of the last failure */
 };
 
+/* Nobody holds the name, and a guarded transaction keeps it all the same: for options.busy. */
+void dblk_perform_tell_pinned(struct dblk_attempt *attempt);
+
 /* The step must not be END. `*ret_event` is the last event: its time is the time now. */
 void dblk_perform(
     struct dblk_attempt *attempt, const struct dblk_step *step, struct dblk_event *ret_event);

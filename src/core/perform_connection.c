@@ -7,6 +7,7 @@
 #include "core/driver_steps.h"
 #include "core/link.h"
 #include "core/perform_steps.h"
+#include "core/token.h"
 
 void dblk_perform_seed(struct dblk_attempt *attempt, uint64_t now_us, struct dblk_event *event)
 {
@@ -55,6 +56,80 @@ static dblock_status prove_late(
     if (status == DBLOCK_OK && answer.outcome != DBLOCK_ANSWER_YES)
         status = dblock_error_set(&attempt->error, DBLOCK_E_CONNECTION, NULL,
             "lock \"%s\" was granted and lost again", attempt->lock->subject.name);
+    return status;
+}
+
+/* What was taken, and nobody has been told of. */
+static void give_back(struct dblk_attempt *attempt, struct dblk_channel *channel)
+{
+    dblock_client *client = attempt->client;
+    const dblock_lock *lock = attempt->lock;
+    struct dblock_connection *connection = dblk_channel_use(channel);
+    struct dblock_call call = { dblk_later(dblk_now_us(), client->settings.io_us), -1 };
+    struct dblock_answer answer;
+    struct dblock_error error;
+    int is_watched;
+    dblock_status status = DBLOCK_OK;
+
+    memset(&answer, 0, sizeof answer);
+    if (connection != NULL) {
+        is_watched = dblk_link_begin(client, channel->link, &call);
+        status = dblk_connection_steps(client, lock->strategy->id)->drop(
+            connection, &call, &lock->subject, &answer, &error);
+        status = dblk_link_end(
+            client, channel->link, is_watched, status, DBLOCK_E_UNCERTAIN, &error);
+    }
+    dblk_channel_unuse(channel);
+    if (status == DBLOCK_OK)
+        return;
+    dblk_lock_client(client); /* its end gives back what it may still hold */
+    dblk_channel_lose(client, channel, &error);
+    dblk_unlock_client(client);
+}
+
+void dblk_perform_tell_pinned(struct dblk_attempt *attempt)
+{
+    struct dblock_grant *holder = &attempt->holder;
+
+    if (attempt->wish->busy == NULL)
+        return;
+    memset(holder, 0, sizeof *holder);
+    holder->struct_size = sizeof *holder;
+    holder->strategy = attempt->lock->strategy->id;
+    holder->n_waiters = UINT32_MAX;
+    holder->remaining_ms = DBLOCK_FOREVER;
+    holder->is_pinned = 1;
+    dblock_text_copy(holder->name, sizeof holder->name, attempt->lock->subject.name);
+}
+
+/* With DBLOCK_FENCED a grant without a token is none. OK: `*answer` is what the take has come to,
+ * and unless that is YES the lock has been given back. */
+static dblock_status fence(struct dblk_attempt *attempt, struct dblk_channel *channel,
+    uint64_t *now_us, struct dblock_answer *answer)
+{
+    dblock_client *client = attempt->client;
+    dblock_lock *lock = attempt->lock;
+    dblock_status status = dblk_token_draw(client, lock, channel,
+        dblk_perform_limit(attempt, *now_us, client->settings.io_us), answer, &attempt->error);
+
+    *now_us = dblk_now_us();
+    if (status == DBLOCK_OK && answer->outcome == DBLOCK_ANSWER_YES)
+        status = dblk_token_check(lock, answer->token, &attempt->error);
+    if (status == DBLOCK_OK && answer->outcome == DBLOCK_ANSWER_YES) {
+        dblk_lock_client(client);
+        lock->token = answer->token;
+        dblk_unlock_client(client);
+        return DBLOCK_OK;
+    }
+    give_back(attempt, channel);
+    if (status != DBLOCK_OK && atomic_load(&client->is_closing))
+        return DBLOCK_CANCELLED; /* by the end of the client, as the waiter tells */
+    if (status > 0)
+        status = dblock_error_set(&attempt->error, DBLOCK_E_CONNECTION, "try again",
+            "lock \"%s\" was lost while its token was drawn", lock->subject.name);
+    if (answer->outcome == DBLOCK_ANSWER_PINNED)
+        dblk_perform_tell_pinned(attempt);
+    answer->remaining_us = DBLOCK_NO_END;
     return status;
 }
 
@@ -111,6 +186,10 @@ void dblk_perform_take_connection(
             channel->link->heard_us = event->now_us;
     }
     dblk_channel_unuse(channel);
+    if (status == DBLOCK_OK && answer.outcome == DBLOCK_ANSWER_YES && attempt->wish->is_fenced) {
+        status = fence(attempt, channel, &event->now_us, &answer);
+        is_reused = 0;
+    }
     if (status == DBLOCK_OK && answer.outcome == DBLOCK_ANSWER_YES) {
         lock->channel = channel;
         lock->taken_us = attempt->sent_us;

@@ -7,9 +7,13 @@
  * draws on its own connection: if that answers, it holds. A row lock cannot (its
  * transaction is open until the release), so it draws on the control connection
  * and then asks its own whether the transaction still stands; only then is the
- * number handed out. A number drawn in vain is merely skipped. */
+ * number handed out. A number drawn in vain is merely skipped.
+ *
+ * The token of row and advisory is also what a guarded transaction pins (guard.c): who
+ * draws the next one meets that, is not kept waiting, and has no token until it ends. */
 #include "core/token.h"
 
+#include <poll.h>
 #include <string.h>
 
 #include "core/channel.h"
@@ -66,39 +70,89 @@ dblock_status dblk_control_ask(dblock_client *client, dblk_control_step *step,
     return status;
 }
 
+enum {
+    AGAIN_MAX = 20,
+    PINNED_MAX = 3, /* a statement of ours on the row (a purge) looks like a guard, for a moment */
+    AGAIN_US = 2000
+};
+
+/* Pauses before the next attempt; 0: what was answered stands. */
+static int is_asked_again(
+    const dblock_client *client, const struct dblock_answer *drawn, unsigned *n_tries)
+{
+    struct pollfd stop = { client->stop_fd, POLLIN, 0 };
+    unsigned most = drawn->outcome == DBLOCK_ANSWER_AGAIN ? AGAIN_MAX
+        : drawn->outcome == DBLOCK_ANSWER_PINNED          ? PINNED_MAX
+                                                          : 0;
+
+    if (++*n_tries >= most)
+        return 0;
+    (void)dblk_wait(&stop, 1, dblk_later(dblk_now_us(), AGAIN_US));
+    return 1;
+}
+
+static dblock_status draw_on_control(dblock_client *client, const struct dblock_subject *subject,
+    uint64_t deadline_us, struct dblock_answer *drawn, struct dblock_error *error)
+{
+    struct dblock_call call = { deadline_us, client->stop_fd };
+    unsigned n_tries = 0;
+    dblock_status status;
+
+    do {
+        memset(drawn, 0, sizeof *drawn);
+        status = dblk_control_ask(
+            client, client->driver->row.draw, subject, &call, drawn, error);
+    } while (status == DBLOCK_OK && is_asked_again(client, drawn, &n_tries));
+    return status;
+}
+
+/* Not drawn, although the lock is held. */
+static dblock_status explain(
+    const struct dblock_subject *subject, int32_t outcome, struct dblock_error *error)
+{
+    int is_pinned = outcome == DBLOCK_ANSWER_PINNED;
+
+    if (is_pinned)
+        (void)dblock_error_set(error, DBLOCK_E_DATABASE, "try again when it has ended",
+            "a guarded transaction stands on lock \"%s\"", subject->name);
+    else
+        (void)dblock_error_set(error, DBLOCK_E_DATABASE, "try again",
+            "cannot draw a token for lock \"%s\"", subject->name);
+    error->is_transient = 1;
+    return is_pinned ? DBLOCK_PENDING : DBLOCK_E_DATABASE;
+}
+
+dblock_status dblk_token_status(dblock_status status)
+{
+    return status == DBLOCK_PENDING ? DBLOCK_E_DATABASE : status;
+}
+
 dblock_status dblk_token_draw_on_control(dblock_client *client,
     const struct dblock_subject *subject, uint64_t deadline_us, int64_t *ret_token,
     struct dblock_error *error)
 {
-    struct dblock_call call = { deadline_us, client->stop_fd };
     struct dblock_answer drawn;
-    dblock_status status;
+    dblock_status status = draw_on_control(client, subject, deadline_us, &drawn, error);
 
-    memset(&drawn, 0, sizeof drawn);
-    status = dblk_control_ask(client, client->driver->row.draw, subject, &call, &drawn, error);
-    if (status == DBLOCK_OK && drawn.outcome != DBLOCK_ANSWER_YES) {
-        status = dblock_error_set(error, DBLOCK_E_DATABASE, "try again",
-            "cannot draw a token for lock \"%s\"", subject->name);
-        error->is_transient = 1;
-    }
     *ret_token = drawn.token;
-    return status;
+    return status == DBLOCK_OK && drawn.outcome != DBLOCK_ANSWER_YES
+        ? explain(subject, drawn.outcome, error)
+        : status;
 }
 
-static dblock_status draw_row(dblock_client *client, dblock_lock *lock,
-    struct dblk_channel *channel, uint64_t deadline_us, int64_t *ret_token,
+static dblock_status draw_row(dblock_client *client, const dblock_lock *lock,
+    struct dblk_channel *channel, uint64_t deadline_us, struct dblock_answer *drawn,
     struct dblock_error *error)
 {
     struct dblock_call call = { deadline_us, client->stop_fd };
     struct dblock_answer proof;
     struct dblock_connection *connection;
     uint64_t sent_us;
-    int64_t drawn;
     dblock_status status;
 
     memset(&proof, 0, sizeof proof);
-    status = dblk_token_draw_on_control(client, &lock->subject, deadline_us, &drawn, error);
-    if (status != DBLOCK_OK)
+    status = draw_on_control(client, &lock->subject, deadline_us, drawn, error);
+    if (status != DBLOCK_OK || drawn->outcome != DBLOCK_ANSWER_YES)
         return status;
     connection = dblk_channel_use(channel);
     sent_us = dblk_now_us();
@@ -108,7 +162,6 @@ static dblock_status draw_row(dblock_client *client, dblock_lock *lock,
     dblk_lock_client(client);
     if (status == DBLOCK_OK && proof.outcome == DBLOCK_ANSWER_YES) {
         dblk_channel_proved(client, channel, sent_us);
-        *ret_token = drawn;
     } else if (status == DBLOCK_OK || !dblk_channel_is_alive(client, channel)) {
         dblk_channel_lose(client, channel, status < 0 ? error : NULL);
         status = DBLOCK_LOST;
@@ -117,41 +170,59 @@ static dblock_status draw_row(dblock_client *client, dblock_lock *lock,
     return status;
 }
 
-static dblock_status draw_advisory(dblock_client *client, dblock_lock *lock,
-    struct dblk_channel *channel, uint64_t deadline_us, int64_t *ret_token,
+static dblock_status draw_advisory(dblock_client *client, const dblock_lock *lock,
+    struct dblk_channel *channel, uint64_t deadline_us, struct dblock_answer *drawn,
     struct dblock_error *error)
 {
     struct dblock_call call = { deadline_us, client->stop_fd };
-    struct dblock_answer drawn;
-    struct dblock_connection *connection = dblk_channel_use(channel);
+    struct dblock_connection *connection;
     uint64_t sent_us;
-    dblock_status status = DBLOCK_OK;
-    int n_tries = 0;
+    unsigned n_tries = 0;
+    dblock_status status;
 
     do {
-        memset(&drawn, 0, sizeof drawn);
+        memset(drawn, 0, sizeof *drawn);
+        status = DBLOCK_OK;
+        drawn->outcome = DBLOCK_ANSWER_NO;
+        connection = dblk_channel_use(channel);
         sent_us = dblk_now_us();
-        drawn.outcome = DBLOCK_ANSWER_NO;
         if (connection != NULL)
             status = client->driver->advisory.draw(
-                connection, &call, &lock->subject, &drawn, error);
-    } while (status == DBLOCK_OK && drawn.outcome == DBLOCK_ANSWER_AGAIN && ++n_tries < 20);
-    dblk_channel_unuse(channel);
+                connection, &call, &lock->subject, drawn, error);
+        dblk_channel_unuse(channel);
+    } while (status == DBLOCK_OK && is_asked_again(client, drawn, &n_tries));
     dblk_lock_client(client);
-    if (status == DBLOCK_OK && drawn.outcome == DBLOCK_ANSWER_YES) {
-        dblk_channel_proved(client, channel, sent_us);
-        *ret_token = drawn.token;
-    } else if (!dblk_channel_is_alive(client, channel) ||
-        (status == DBLOCK_OK && drawn.outcome == DBLOCK_ANSWER_NO)) {
+    if (!dblk_channel_is_alive(client, channel) ||
+        (status == DBLOCK_OK && drawn->outcome == DBLOCK_ANSWER_NO)) {
         dblk_channel_lose(client, channel, status < 0 ? error : NULL);
         status = DBLOCK_LOST;
     } else if (status == DBLOCK_OK) {
-        status = dblock_error_set(error, DBLOCK_E_DATABASE, "try again",
-            "cannot draw a token for lock \"%s\"", lock->subject.name);
-        error->is_transient = 1;
+        dblk_channel_proved(client, channel, sent_us);
     }
     dblk_unlock_client(client);
     return status;
+}
+
+dblock_status dblk_token_draw(dblock_client *client, const dblock_lock *lock,
+    struct dblk_channel *channel, uint64_t deadline_us, struct dblock_answer *drawn,
+    struct dblock_error *error)
+{
+    return lock->strategy->id == DBLOCK_ROW
+        ? draw_row(client, lock, channel, deadline_us, drawn, error)
+        : draw_advisory(client, lock, channel, deadline_us, drawn, error);
+}
+
+static dblock_status draw_live(dblock_lock *lock, struct dblk_channel *channel,
+    uint64_t deadline_us, int64_t *ret_token, struct dblock_error *error)
+{
+    struct dblock_answer drawn;
+    dblock_status status =
+        dblk_token_draw(lock->client, lock, channel, deadline_us, &drawn, error);
+
+    *ret_token = drawn.token;
+    return status == DBLOCK_OK && drawn.outcome != DBLOCK_ANSWER_YES
+        ? explain(&lock->subject, drawn.outcome, error)
+        : status;
 }
 
 static dblock_status draw_hold(dblock_client *client, struct dblk_link *link,
@@ -175,12 +246,8 @@ static dblock_status draw_recorded(dblock_lock *lock, int64_t *ret_token, struct
     *ret_token = result.answer.token;
     if (result.answer.outcome == DBLOCK_ANSWER_YES)
         return DBLOCK_OK;
-    if (result.answer.outcome == DBLOCK_ANSWER_PINNED) {
-        status = dblock_error_set(error, DBLOCK_E_DATABASE, "try again when it has ended",
-            "a guarded transaction stands on lock \"%s\"", lock->subject.name);
-        error->is_transient = 1;
-        return status;
-    }
+    if (result.answer.outcome == DBLOCK_ANSWER_PINNED)
+        return explain(&lock->subject, result.answer.outcome, error);
     dblk_lock_client(lock->client);
     dblk_lock_lose(lock, DBLOCK_CAUSE_SERVER, NULL);
     dblk_unlock_client(lock->client);
@@ -217,9 +284,7 @@ dblock_status dblk_token_get(dblock_lock *lock, uint64_t deadline_us, int64_t *r
     if (!is_held)
         return dblk_lock_gone(lock);
     status = channel == NULL ? draw_recorded(lock, &token, error)
-        : lock->strategy->id == DBLOCK_ROW
-        ? draw_row(client, lock, channel, deadline_us, &token, error)
-        : draw_advisory(client, lock, channel, deadline_us, &token, error);
+                             : draw_live(lock, channel, deadline_us, &token, error);
     if (status == DBLOCK_OK)
         status = dblk_token_check(lock, token, error);
     if (status == DBLOCK_CANCELLED) /* by stop_fd: nothing else ends it */
@@ -251,8 +316,8 @@ dblock_status dblock_lock_token(dblock_lock *lock, int64_t *ret_token, struct db
     if (ret_token == NULL)
         status = dblock_error_set(&error, DBLOCK_E_ARGUMENT, NULL, "ret_token: NULL");
     else
-        status = dblk_token_get(lock, dblk_later(dblk_now_us(), lock->client->settings.io_us),
-            &token, &error);
+        status = dblk_token_status(dblk_token_get(
+            lock, dblk_later(dblk_now_us(), lock->client->settings.io_us), &token, &error));
     if (status == DBLOCK_OK)
         *ret_token = token;
     else if (status < 0 && reterr != NULL)

@@ -5,11 +5,21 @@
 
 #include "core/lock.h"
 
-/* OK, LOST, NOT_HELD, or a failure; by the deadline. */
+struct dblk_channel;
+
+/* OK, LOST, NOT_HELD, or a failure; by the deadline. PENDING: not while a guarded transaction
+ * stands on the name, which `error` says as a failure. */
 dblock_status dblk_token_get(dblock_lock *lock, uint64_t deadline_us, int64_t *ret_token,
     struct dblock_error *error);
 
-/* Of a row lock, before it is known whether that is still held: drawn and committed. */
+/* Of a row or advisory lock that `channel` holds, whether or not anybody has been told so. OK:
+ * `drawn` is YES with the token, PINNED, or AGAIN. LOST: that connection is gone. Or a failure. */
+dblock_status dblk_token_draw(dblock_client *client, const dblock_lock *lock,
+    struct dblk_channel *channel, uint64_t deadline_us, struct dblock_answer *drawn,
+    struct dblock_error *error);
+
+/* Of a row lock, before it is known whether that is still held: drawn and committed. PENDING: as
+ * dblk_token_get(). */
 dblock_status dblk_token_draw_on_control(dblock_client *client,
     const struct dblock_subject *subject, uint64_t deadline_us, int64_t *ret_token,
     struct dblock_error *error);
@@ -25,5 +35,8 @@ dblock_status dblk_control_ask(dblock_client *client, dblk_control_step *step,
 /* A row that somebody has damaged gives tokens that no more fit where they are to be compared. */
 dblock_status dblk_token_check(
     const dblock_lock *lock, int64_t token, struct dblock_error *error);
+
+/* As a function of the library answers it: PENDING is a failure there, which `error` says. */
+dblock_status dblk_token_status(dblock_status status);
 
 #endif

@@ -9,7 +9,11 @@
  * with the connection, and the loop has closed it. So it is "not reached". But
  * the server has to see that end first, and until it has, the next attempt may
  * find the name taken by nobody but the lost one. "Busy" would then be a guess:
- * it is asked again until the ghost must be gone. */
+ * it is asked again until the ghost must be gone.
+ *
+ * A lock with its token (DBLOCK_FENCED) may be had and not its token, as a guarded
+ * transaction of an earlier holder stands on that. Then it has been given back, nobody
+ * else queues for what is free, and it is asked for again after a pause. */
 #include "strategy/queued.h"
 
 #include "strategy/moves.h"
@@ -41,6 +45,18 @@ static struct dblk_step stand_in_line(struct dblk_machine *machine, const struct
             : machine->terms.give_up_us - event->now_us);
 }
 
+static struct dblk_step pinned(struct dblk_machine *machine, const struct dblk_event *event)
+{
+    uint64_t until_us = event->now_us +
+        dblk_backoff(machine->n_pauses, event->random, DBLK_LOOK_FIRST_US, DBLK_LOOK_LAST_US);
+
+    if (dblk_is_over(machine, event->now_us))
+        return stand_in_line(machine, event);
+    machine->n_again = 0;
+    return dblk_pause(machine, DBLK_STAGE_PAUSE,
+        until_us < machine->terms.give_up_us ? until_us : machine->terms.give_up_us);
+}
+
 static struct dblk_step answered(struct dblk_machine *machine, const struct dblk_event *event)
 {
     machine->outage_us = 0;
@@ -50,8 +66,9 @@ static struct dblk_step answered(struct dblk_machine *machine, const struct dblk
     case DBLOCK_ANSWER_YES:
         return dblk_end(machine, DBLOCK_OK);
     case DBLOCK_ANSWER_BUSY:
-    case DBLOCK_ANSWER_PINNED:
         return stand_in_line(machine, event);
+    case DBLOCK_ANSWER_PINNED:
+        return pinned(machine, event);
     case DBLOCK_ANSWER_UNSEEDED:
         if (++machine->n_again <= DBLK_AGAIN_MAX)
             return dblk_move(machine, DBLK_STAGE_SEED, DBLK_STEP_SEED);

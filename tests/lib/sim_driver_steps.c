@@ -337,6 +337,18 @@ static dblock_status observe_end(struct dblock_connection *connection,
     return sim_leave(&visit, reterr);
 }
 
+static dblock_status observe_end_token(struct dblock_connection *connection,
+    const struct dblock_call *call, int strategy, const struct dblock_subject *subject,
+    int64_t token, struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    struct sim_visit visit = sim_enter(connection, SIM_STEP_BREAK, call, reterr);
+
+    if (visit.is_inside)
+        visit.status = sim_end_token(
+            visit.world, visit.now_us, strategy, subject, token, answer, reterr);
+    return sim_leave(&visit, reterr);
+}
+
 static dblock_status observe_purge(struct dblock_connection *connection,
     const struct dblock_call *call, struct dblock_answer *answer, struct dblock_error *reterr)
 {
@@ -365,7 +377,8 @@ static const dblock_driver driver = {
     .line = { sim_line_stand, sim_line_rest, sim_line_leave, 0 },
     .row = { row_seed, row_take, row_drop, row_prove, row_draw },
     .advisory = { NULL, advisory_take, advisory_drop, advisory_prove, advisory_draw },
-    .observe = { .list = observe_list, .end = observe_end, .purge = observe_purge },
+    .observe = { .list = observe_list, .end = observe_end, .end_token = observe_end_token,
+        .purge = observe_purge },
 };
 
 const dblock_driver *sim_driver(void)

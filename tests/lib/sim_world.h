@@ -56,6 +56,7 @@ struct sim_lock {
     int64_t id;          /* advisory: the key */
     int64_t token;       /* last one drawn */
     int64_t grant_token; /* drawn by the present holder; 0 none */
+    unsigned n_guards;   /* transactions that stand on the row of the token */
     uint64_t holder;     /* connection; 0 nobody */
     int64_t since_us;
     int64_t pid;
@@ -174,6 +175,8 @@ dblock_status sim_lock_prove(struct sim_world *world, int64_t now_us, uint64_t c
 dblock_status sim_lock_draw(struct sim_world *world, int64_t now_us, uint64_t connection,
     int32_t strategy, const struct dblock_subject *subject, struct dblock_answer *answer,
     struct dblock_error *reterr);
+/* A transaction begins or ends to stand on the row of the last token; 0 if none was drawn. */
+int sim_lock_guard(struct sim_world *world, int32_t strategy, const char *name, int by);
 /* The connection is gone, and all that lived in it. */
 void sim_connection_end(struct sim_world *world, int64_t now_us, uint64_t connection);
 
@@ -182,6 +185,9 @@ void sim_connection_end(struct sim_world *world, int64_t now_us, uint64_t connec
 dblock_status sim_list(struct sim_world *world, int64_t now_us, const struct dblock_page *page,
     dblock_grant_fn fn, void *context, struct dblock_answer *answer, struct dblock_error *reterr);
 dblock_status sim_end(struct sim_world *world, int64_t now_us, int32_t strategy,
+    const struct dblock_subject *subject, int64_t token, struct dblock_answer *answer,
+    struct dblock_error *reterr);
+dblock_status sim_end_token(struct sim_world *world, int64_t now_us, int32_t strategy,
     const struct dblock_subject *subject, int64_t token, struct dblock_answer *answer,
     struct dblock_error *reterr);
 dblock_status sim_purge(struct sim_world *world, int64_t now_us, struct dblock_answer *answer,

@@ -235,10 +235,23 @@ dblock_status sim_lock_draw(struct sim_world *world, int64_t now_us, uint64_t co
     /* an advisory token is drawn on the lock's own connection, which then must have it */
     if (strategy == DBLOCK_ADVISORY && lock->holder != connection)
         return sim_say(answer, now_us, DBLOCK_ANSWER_NO);
+    if (lock->n_guards > 0)
+        return sim_say(answer, now_us, DBLOCK_ANSWER_PINNED);
     lock->token = sim_next_token(world, lock->token, now_us);
     lock->grant_token = lock->token;
     answer->token = lock->token;
     return sim_say(answer, now_us, DBLOCK_ANSWER_YES);
+}
+
+int sim_lock_guard(struct sim_world *world, int32_t strategy, const char *name, int by)
+{
+    const struct dblock_subject subject = { name, strlen(name), 0, 0 };
+    struct sim_lock *lock = find_lock(world, strategy, &subject);
+
+    if (lock == NULL || lock->token == 0)
+        return 0;
+    lock->n_guards = (unsigned)((int)lock->n_guards + by);
+    return 1;
 }
 
 void sim_connection_end(struct sim_world *world, int64_t now_us, uint64_t connection)
@@ -332,12 +345,29 @@ dblock_status sim_list(struct sim_world *world, int64_t now_us, const struct dbl
     return sim_say(answer, now_us, DBLOCK_ANSWER_YES);
 }
 
+dblock_status sim_end_token(struct sim_world *world, int64_t now_us, int32_t strategy,
+    const struct dblock_subject *subject, int64_t token, struct dblock_answer *answer,
+    struct dblock_error *reterr)
+{
+    struct sim_lock *lock = find_lock(world, strategy, subject);
+
+    if (sim_refusal(world, 1, reterr) != DBLOCK_OK)
+        return reterr->status;
+    answer->token = token;
+    if (lock != NULL && lock->token == token && lock->n_guards > 0)
+        return sim_say(answer, now_us, DBLOCK_ANSWER_PINNED);
+    if (lock != NULL && lock->token == token)
+        ++lock->token;
+    return sim_say(answer, now_us, DBLOCK_ANSWER_YES);
+}
+
 dblock_status sim_end(struct sim_world *world, int64_t now_us, int32_t strategy,
     const struct dblock_subject *subject, int64_t token, struct dblock_answer *answer,
     struct dblock_error *reterr)
 {
     struct sim_lock *lock;
     uint64_t connection;
+    int64_t ended;
 
     if (sim_refusal(world, 1, reterr) != DBLOCK_OK)
         return reterr->status;
@@ -347,9 +377,11 @@ dblock_status sim_end(struct sim_world *world, int64_t now_us, int32_t strategy,
     if (lock == NULL || lock->holder == 0 || (token != 0 && lock->grant_token != token))
         return sim_say(answer, now_us, DBLOCK_ANSWER_NO);
     connection = lock->holder;
+    ended = lock->grant_token;
     sim_connection_end(world, now_us, connection);
     tell(world, connection, SIM_ENDED);
-    return sim_say(answer, now_us, DBLOCK_ANSWER_YES);
+    return ended != 0 ? sim_end_token(world, now_us, strategy, subject, ended, answer, reterr)
+                      : sim_say(answer, now_us, DBLOCK_ANSWER_YES);
 }
 
 dblock_status sim_purge(struct sim_world *world, int64_t now_us, struct dblock_answer *answer,
@@ -365,7 +397,8 @@ dblock_status sim_purge(struct sim_world *world, int64_t now_us, struct dblock_a
     for (i = world->locks.n_items; i > 0 && answer->n_rows < limit; --i) {
         struct sim_lock *lock = (struct sim_lock *)world->locks.items + (i - 1);
 
-        if (lock->holder != 0 || count_waiters(world, lock) > 0 || lock->since_us >= before_us)
+        if (lock->holder != 0 || lock->n_guards > 0 || count_waiters(world, lock) > 0 ||
+            lock->since_us >= before_us)
             continue;
         if (lock->token > world->floor)
             world->floor = lock->token;

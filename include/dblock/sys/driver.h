@@ -315,7 +315,9 @@ struct dblock_driver_session_lock {
         const struct dblock_subject *subject, struct dblock_answer *answer,
         struct dblock_error *reterr);
     /* Draws the next token of the name and commits it durably: YES, token. row: on a connection
-     * other than the lock's (the library proves the lock afterwards); advisory: on its own. */
+     * other than the lock's (the library proves the lock afterwards); advisory: on its own.
+     * PINNED: a guarded transaction stands on the row of the last one (with a second at most where
+     * that cannot be seen without waiting); AGAIN. */
     dblock_status (*draw)(struct dblock_connection *connection, const struct dblock_call *call,
         const struct dblock_subject *subject, struct dblock_answer *answer,
         struct dblock_error *reterr);
@@ -340,13 +342,21 @@ struct dblock_driver_observe {
         const struct dblock_page *page, dblock_grant_fn fn, void *context,
         struct dblock_answer *answer, struct dblock_error *reterr);
     /* Ends the grant of `name`, of `token` only unless 0; durable; the next token is larger, and
-     * the holder's session row counts `changed` up. Row, advisory: ends the server's session.
-     * YES, NO (nobody, or another token), PINNED. */
+     * the holder's session row counts `changed` up. YES, NO (nobody, or another token), PINNED.
+     * Row, advisory: ends the server's session, and then the token that it had drawn: see below.
+     * PINNED with that token: done but for this. */
     dblock_status (*end)(struct dblock_connection *connection, const struct dblock_call *call,
         int strategy, const struct dblock_subject *subject, int64_t token,
         struct dblock_answer *answer, struct dblock_error *reterr);
+    /* Row, advisory: the grant that drew that token is over, and if it is still the newest of the
+     * name it goes up, so that guards refuse it before there is a next one; durable. YES, PINNED.
+     * NULL if `end` never answers PINNED with a token. */
+    dblock_status (*end_token)(struct dblock_connection *connection,
+        const struct dblock_call *call, int strategy, const struct dblock_subject *subject,
+        int64_t token, struct dblock_answer *answer, struct dblock_error *reterr);
     /* Removes one small batch of what nobody needs (dead sessions an hour old, rows that have been
-     * free for an hour), raising the floor of tokens first. Waits for nobody. YES, n_rows; AGAIN. */
+     * free for an hour), raising the floor of tokens first. Never the token of a row or advisory
+     * lock that is still held: a guard looks for it. Waits for nobody. YES, n_rows; AGAIN. */
     dblock_status (*purge)(struct dblock_connection *connection, const struct dblock_call *call,
         struct dblock_answer *answer, struct dblock_error *reterr);
     /* Calls `fn` for each thing of the database that was looked at for dblock_check(), good or
@@ -419,11 +429,18 @@ struct dblock_guarded {
 /* The first line of a function of a driver that binds a lock to a transaction of the application.
  * DBLOCK_OK: `*ret_guarded` is good until dblock_guard_end(), and the grant does not go to another
  * thread of its client any more. LOST, NOT_HELD: it is over. E_ARGUMENT: not a lock of `driver`.
- * The token may have to be drawn first (and with it all failures of dblock_lock_token()). */
+ * The token may have to be drawn first (and with it all failures of dblock_lock_token()). A row or
+ * advisory lock has the one that it was acquired with, and owner means nothing there. */
 DBLOCK_API dblock_status dblock_guard_begin(dblock_lock *lock, const struct dblock_driver *driver,
     struct dblock_guarded *ret_guarded, struct dblock_error *reterr);
-/* What came of it: LOST makes the lock lost, and tells its holder. Returns what the function shall. */
-DBLOCK_API dblock_status dblock_guard_end(dblock_lock *lock, dblock_status status);
+/* What came of it: LOST makes the lock lost, and tells its holder; a row or advisory lock is asked
+ * for over its own connection before. Returns what the function shall. */
+DBLOCK_API dblock_status dblock_guard_end(
+    dblock_lock *lock, dblock_status status, struct dblock_error *reterr);
+/* Before dblock_guard_begin(), if that transaction shall give the lock back: E_UNSUPPORTED if only
+ * its own connection can. Takes NULL. */
+DBLOCK_API dblock_status dblock_guard_check_release(
+    const dblock_lock *lock, struct dblock_error *reterr);
 /* Between the two: that transaction gives it back, if it is committed. Then its end is no loss. */
 DBLOCK_API void dblock_guard_gives_back(dblock_lock *lock);
 

@@ -79,6 +79,7 @@ static const struct dblock_driver driver = {
     .observe = {
         .list = mysql_observe_list,
         .end = mysql_observe_end,
+        .end_token = mysql_observe_end_token,
         .purge = mysql_observe_purge,
         .check = mysql_observe_check,
     },

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mysql_advisory.h"
 #include "mysql_application.h"
 #include "mysql_sql.h"
 #include "mysql_target.h"
@@ -88,17 +89,39 @@ static dblock_status judge(MYSQL_ROW row)
     return row[2] != NULL && row[2][0] == '1' ? DBLOCK_STALE_SNAPSHOT : DBLOCK_LOST;
 }
 
+static int is_live(const struct dblock_guarded *guarded)
+{
+    return guarded->strategy == DBLOCK_ROW || guarded->strategy == DBLOCK_ADVISORY;
+}
+
+/* By which its token is kept; see mysql_advisory_name(). */
+static struct mysql_literal token_name_of(
+    const struct dblock_guarded *guarded, char *buffer, size_t size)
+{
+    struct mysql_literal name = { MYSQL_LITERAL_BYTES, 0, guarded->subject.name,
+        guarded->subject.name_size };
+
+    if (guarded->strategy == DBLOCK_ADVISORY)
+        name.data = mysql_advisory_name(&guarded->subject, buffer, size, &name.size);
+    return name;
+}
+
 /* The token of the name, in the snapshot or (with the clause) the newest; 0: there is no row. */
 static unsigned int look(const struct question *question, const char *clause, int64_t *ret_token)
 {
-    const struct mysql_literal name = { MYSQL_LITERAL_BYTES, 0, question->guarded->subject.name,
-        question->guarded->subject.name_size };
+    const struct dblock_guarded *guarded = question->guarded;
+    char buffer[32];
+    const struct mysql_literal literals[2] = {
+        { MYSQL_LITERAL_NUMBER, (uint64_t)guarded->strategy, NULL, 0 },
+        token_name_of(guarded, buffer, sizeof buffer) };
     MYSQL_RES *rows;
     MYSQL_ROW row;
-    unsigned int code = run(question,
-        question->guarded->strategy == DBLOCK_LEASE ? mysql_sql_lease_guard_look
-                                                    : mysql_sql_insert_guard_look,
-        &name, 1, clause, &rows);
+    unsigned int code = is_live(guarded)
+        ? run(question, mysql_sql_token_guard_look, literals, 2, clause, &rows)
+        : run(question,
+              guarded->strategy == DBLOCK_LEASE ? mysql_sql_lease_guard_look
+                                                : mysql_sql_insert_guard_look,
+              literals + 1, 1, clause, &rows);
 
     *ret_token = 0;
     if (code != 0 || rows == NULL)
@@ -126,16 +149,27 @@ static dblock_status find_why(const struct question *question)
     return code == 0 && token == 0 ? DBLOCK_LOST : DBLOCK_STALE_SNAPSHOT;
 }
 
+static unsigned int run_guard(const struct question *question, MYSQL_RES **ret_rows)
+{
+    const struct dblock_guarded *guarded = question->guarded;
+    char buffer[32];
+    const struct mysql_literal owner = { MYSQL_LITERAL_BYTES, 0, guarded->owner, DBLOCK_ID_SIZE };
+    const struct mysql_literal token = { MYSQL_LITERAL_NUMBER, (uint64_t)guarded->token, NULL, 0 };
+    const struct mysql_literal name = token_name_of(guarded, buffer, sizeof buffer);
+    const struct mysql_literal recorded[5] = { owner, token, name, owner, token };
+    const struct mysql_literal live[4] = { token,
+        { MYSQL_LITERAL_NUMBER, (uint64_t)guarded->strategy, NULL, 0 }, name, token };
+
+    if (is_live(guarded))
+        return run(question, mysql_sql_token_guard, live, 4, clause_of(question->mysql), ret_rows);
+    return run(question,
+        guarded->strategy == DBLOCK_LEASE ? mysql_sql_lease_guard : mysql_sql_insert_guard,
+        recorded, 5, clause_of(question->mysql), ret_rows);
+}
+
 static dblock_status pin(const struct question *question)
 {
     const struct dblock_guarded *guarded = question->guarded;
-    const char *text =
-        guarded->strategy == DBLOCK_LEASE ? mysql_sql_lease_guard : mysql_sql_insert_guard;
-    const struct mysql_literal owner = { MYSQL_LITERAL_BYTES, 0, guarded->owner, DBLOCK_ID_SIZE };
-    const struct mysql_literal token = { MYSQL_LITERAL_NUMBER, (uint64_t)guarded->token, NULL, 0 };
-    const struct mysql_literal literals[5] = { owner, token,
-        { MYSQL_LITERAL_BYTES, 0, guarded->subject.name, guarded->subject.name_size }, owner,
-        token };
     uint64_t until_us = dblock_clock_us() + guarded->io_timeout_us;
     struct dblock_call pause = { 0, -1 };
     MYSQL_RES *rows;
@@ -144,7 +178,7 @@ static dblock_status pin(const struct question *question)
     unsigned int code;
 
     for (;;) {
-        code = run(question, text, literals, 5, clause_of(question->mysql), &rows);
+        code = run_guard(question, &rows);
         if (code == 0 && rows != NULL) {
             row = mysql_fetch_row(rows);
             status = row != NULL ? judge(row) : DBLOCK_OK;
@@ -207,8 +241,10 @@ static dblock_status bind(
     struct dblock_guarded guarded;
     struct question question = { &guarded, mysql, reterr };
     struct mysql_application application;
-    dblock_status status = dblock_guard_begin(lock, dblock_mysql_driver(), &guarded, reterr);
+    dblock_status status = gives_back ? dblock_guard_check_release(lock, reterr) : DBLOCK_OK;
 
+    if (status == DBLOCK_OK)
+        status = dblock_guard_begin(lock, dblock_mysql_driver(), &guarded, reterr);
     if (status != DBLOCK_OK)
         return status;
     application = application_of(&question);
@@ -221,7 +257,7 @@ static dblock_status bind(
         if (status == DBLOCK_OK)
             dblock_guard_gives_back(lock);
     }
-    return dblock_guard_end(lock, status);
+    return dblock_guard_end(lock, status, reterr);
 }
 
 dblock_status dblock_mysql_guard_(

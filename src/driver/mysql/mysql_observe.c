@@ -314,28 +314,65 @@ dblock_status mysql_observe_list(struct dblock_connection *connection,
     }
 }
 
-/* Ends the server's connection that has an advisory lock. */
+/* 0 and the last token drawn (0: none), or a native code. */
+static unsigned int read_token(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject, int64_t *ret_token)
+{
+    char buffer[32];
+    size_t size;
+    const char *name = mysql_advisory_name(subject, buffer, sizeof buffer, &size);
+    int has_row;
+    unsigned int code;
+
+    mysql_in_bytes(connection, MYSQL_B_NAME, name, size);
+    code = mysql_run_row(connection, MYSQL_ADVISORY_TOKEN, call, &has_row);
+    *ret_token = code == 0 && has_row ? mysql_out_number(connection, MYSQL_N_TOKEN) : 0;
+    return code;
+}
+
+/* 0, or a native code. The outcome becomes PINNED if a guarded transaction stands on it. */
+static unsigned int end_token(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject, int64_t token,
+    struct dblock_answer *answer)
+{
+    char buffer[32];
+    size_t size;
+    const char *name = mysql_advisory_name(subject, buffer, sizeof buffer, &size);
+    int has_row;
+    unsigned int code = 0;
+
+    mysql_in_bytes(connection, MYSQL_B_NAME, name, size);
+    mysql_in_number(connection, MYSQL_N_STRATEGY, DBLOCK_ADVISORY);
+    mysql_in_number(connection, MYSQL_N_TOKEN, token);
+    if (!connection->is_mariadb)
+        code = mysql_run_row(connection, MYSQL_TOKEN_PROBE, call, &has_row);
+    if (code == 0)
+        code = mysql_run(connection, MYSQL_ADVISORY_TOKEN_END, call, NULL);
+    if (code == 0 || mysql_error_class(code) != MYSQL_CLASS_LOCKED)
+        return code;
+    answer->outcome = DBLOCK_ANSWER_PINNED;
+    answer->token = token;
+    return 0;
+}
+
+/* Ends the server's connection that has an advisory lock, and its token. */
 static dblock_status end_advisory(struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_subject *subject, int64_t token,
     struct dblock_answer *answer, struct dblock_error *reterr)
 {
-    char buffer[32];
     char sql[64];
-    const char *name;
-    size_t size;
-    int has_row;
+    int64_t drawn;
     long long holder;
 
     answer->outcome = DBLOCK_ANSWER_NO;
-    if (token != 0) {
-        name = mysql_advisory_name(subject, buffer, sizeof buffer, &size);
-        mysql_in_bytes(connection, MYSQL_B_NAME, name, size);
-        if (mysql_run_row(connection, MYSQL_ADVISORY_TOKEN, call, &has_row) != 0)
+    if (read_token(connection, call, subject, &drawn) != 0) {
+        if (token != 0 || !mysql_connection_is_alive(connection))
             return mysql_fail(
                 connection, reterr, "cannot break advisory lock \"%s\"", subject->name);
-        if (!has_row || mysql_out_number(connection, MYSQL_N_TOKEN) != token)
-            return DBLOCK_OK;
+        drawn = 0; /* these locks work without the tables */
     }
+    if (token != 0 && drawn != token)
+        return DBLOCK_OK;
     if (mysql_advisory_ask(connection, call, subject) != 0)
         return mysql_fail(connection, reterr, "cannot break advisory lock \"%s\"", subject->name);
     answer->now_us = mysql_out_number(connection, MYSQL_N_CLOCK);
@@ -353,7 +390,26 @@ static dblock_status end_advisory(struct dblock_connection *connection,
             subject->name, holder);
     }
     answer->outcome = DBLOCK_ANSWER_YES;
+    if (drawn != 0 && end_token(connection, call, subject, drawn, answer) != 0) {
+        (void)mysql_fail(connection, reterr,
+            "advisory lock \"%s\" was broken, and it is not known whether its token was ended",
+            subject->name);
+        reterr->status = DBLOCK_E_UNCERTAIN; /* asked again, nobody may hold it */
+        reterr->is_transient = 1;
+        return DBLOCK_E_UNCERTAIN;
+    }
     return DBLOCK_OK;
+}
+
+dblock_status mysql_observe_end_token(struct dblock_connection *connection,
+    const struct dblock_call *call, int strategy, const struct dblock_subject *subject,
+    int64_t token, struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    (void)strategy; /* that of a row lock is not ended */
+    answer->outcome = DBLOCK_ANSWER_YES;
+    return end_token(connection, call, subject, token, answer) == 0
+        ? DBLOCK_OK
+        : mysql_fail(connection, reterr, "cannot end the token of \"%s\"", subject->name);
 }
 
 dblock_status mysql_observe_end(struct dblock_connection *connection,

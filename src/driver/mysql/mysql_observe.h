@@ -11,6 +11,9 @@ dblock_status mysql_observe_list(struct dblock_connection *connection,
 dblock_status mysql_observe_end(struct dblock_connection *connection,
     const struct dblock_call *call, int strategy, const struct dblock_subject *subject,
     int64_t token, struct dblock_answer *answer, struct dblock_error *reterr);
+dblock_status mysql_observe_end_token(struct dblock_connection *connection,
+    const struct dblock_call *call, int strategy, const struct dblock_subject *subject,
+    int64_t token, struct dblock_answer *answer, struct dblock_error *reterr);
 dblock_status mysql_observe_purge(struct dblock_connection *connection,
     const struct dblock_call *call, struct dblock_answer *answer, struct dblock_error *reterr);
 /* mysql_check.c */

@@ -6,6 +6,10 @@
  * nobody. Why no token can go back: head of sql/lease.sql. */
 #include "mysql_observe.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "mysql_advisory.h"
 #include "mysql_connection.h"
 #include "mysql_error.h"
 
@@ -62,12 +66,52 @@ static int is_locked(struct dblock_connection *connection, const struct dblock_c
     enum mysql_statement_id probe = delete_id == MYSQL_LEASE_PURGE ? MYSQL_LEASE_PROBE
         : delete_id == MYSQL_INSERT_PURGE                          ? MYSQL_INSERT_PROBE
         : delete_id == MYSQL_ROW_PURGE                             ? MYSQL_ROW_PURGE_PROBE
+        : delete_id == MYSQL_TOKEN_PURGE || delete_id == MYSQL_TOKEN_KEEP ? MYSQL_TOKEN_PROBE
                                                                    : MYSQL_CLOCK;
     int has_row;
 
     if (connection->is_mariadb || probe == MYSQL_CLOCK)
         return 0;
     return mysql_run_row(connection, probe, call, &has_row) != 0;
+}
+
+/* Whether somebody has the row or advisory lock of that token. 0, or the native code. */
+static unsigned int find_held(struct dblock_connection *connection, const struct dblock_call *call,
+    const struct candidate *candidate, int *ret_is_held)
+{
+    char name[sizeof candidate->name.data + 1];
+    struct dblock_subject subject = { name, candidate->name.size, 0, 0 };
+    char *end = NULL;
+    int has_row;
+    unsigned int code;
+
+    if (candidate->strategy == DBLOCK_ROW) {
+        code = mysql_run_row(connection, MYSQL_ROW_PURGE_PROBE, call, &has_row);
+        *ret_is_held = code != 0 && mysql_error_class(code) == MYSQL_CLASS_LOCKED;
+        return *ret_is_held ? 0 : code;
+    }
+    memcpy(name, candidate->name.data, candidate->name.size);
+    name[candidate->name.size] = 0;
+    code = mysql_advisory_ask(connection, call, &subject);
+    *ret_is_held = code == 0 && !mysql_out_is_null(connection, MYSQL_N_ANSWER);
+    if (code != 0 || *ret_is_held || name[0] != '#')
+        return code;
+    subject.advisory_id = strtoll(name + 1, &end, 10); /* perhaps the number of one */
+    subject.has_advisory_id = *end == 0;
+    if (subject.has_advisory_id) {
+        code = mysql_advisory_ask(connection, call, &subject);
+        *ret_is_held = code == 0 && !mysql_out_is_null(connection, MYSQL_N_ANSWER);
+    }
+    return code;
+}
+
+static void put_candidate(
+    struct dblock_connection *connection, const struct candidate *candidate)
+{
+    mysql_in_bytes(connection, MYSQL_B_NAME, candidate->name.data, candidate->name.size);
+    mysql_in_bytes(connection, MYSQL_B_SESSION, candidate->name.data, candidate->name.size);
+    mysql_in_number(connection, MYSQL_N_STRATEGY, candidate->strategy);
+    mysql_in_number(connection, MYSQL_N_TOKEN, candidate->token);
 }
 
 static unsigned int purge_one(struct dblock_connection *connection, const struct dblock_call *call,
@@ -82,14 +126,20 @@ static unsigned int purge_one(struct dblock_connection *connection, const struct
     if (read_candidates(connection, call, read_id, strategy, candidates, &n) != 0)
         return connection->error_code;
     for (i = 0; i < n; ++i) {
-        mysql_in_bytes(connection, MYSQL_B_NAME, candidates[i].name.data, candidates[i].name.size);
-        mysql_in_bytes(
-            connection, MYSQL_B_SESSION, candidates[i].name.data, candidates[i].name.size);
-        mysql_in_number(connection, MYSQL_N_STRATEGY, candidates[i].strategy);
-        mysql_in_number(connection, MYSQL_N_TOKEN, candidates[i].token);
-        if (!is_locked(connection, call, delete_id) &&
-            mysql_run(connection, delete_id, call, &result) == 0) {
-            answer->n_rows += result.affected_rows;
+        enum mysql_statement_id id = delete_id;
+        int is_held = 0;
+
+        put_candidate(connection, &candidates[i]);
+        if (delete_id == MYSQL_TOKEN_PURGE) {
+            if (find_held(connection, call, &candidates[i], &is_held) != 0)
+                return connection->error_code;
+            put_candidate(connection, &candidates[i]);
+        }
+        if (is_held)
+            id = MYSQL_TOKEN_KEEP;
+        if (!is_locked(connection, call, id) && mysql_run(connection, id, call, &result) == 0) {
+            if (!is_held)
+                answer->n_rows += result.affected_rows;
             continue;
         }
         switch (mysql_error_class(connection->error_code)) {

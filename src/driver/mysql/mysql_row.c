@@ -211,22 +211,46 @@ dblock_status mysql_row_prove(struct dblock_connection *connection, const struct
     return DBLOCK_OK;
 }
 
+/* Whether a guarded transaction stands on the row of the last token. 0, or the native code. */
+static unsigned int probe_token(
+    struct dblock_connection *connection, const struct dblock_call *call, int *ret_is_pinned)
+{
+    int has_row;
+    unsigned int code = mysql_run_row(connection, MYSQL_TOKEN_PROBE, call, &has_row);
+
+    *ret_is_pinned = code != 0 && mysql_error_class(code) == MYSQL_CLASS_LOCKED;
+    return *ret_is_pinned ? 0 : code;
+}
+
 dblock_status mysql_token_draw(struct dblock_connection *connection,
     const struct dblock_call *call, int strategy, const char *name, size_t name_size,
     struct dblock_answer *answer, struct dblock_error *reterr)
 {
     struct mysql_result result;
+    int is_pinned = 0;
+    unsigned int code = 0;
 
     mysql_in_bytes(connection, MYSQL_B_NAME, name, name_size);
     mysql_in_number(connection, MYSQL_N_STRATEGY, strategy);
-    if (mysql_run(connection, MYSQL_TOKEN_DRAW, call, &result) != 0) {
-        enum mysql_class class_ = mysql_error_class(connection->error_code);
-
-        if (class_ == MYSQL_CLASS_CONFLICT || class_ == MYSQL_CLASS_LOCKED) {
-            answer->outcome = DBLOCK_ANSWER_AGAIN;
+    if (!connection->is_mariadb) /* the draw itself would wait */
+        code = probe_token(connection, call, &is_pinned);
+    if (code == 0 && !is_pinned)
+        code = mysql_run(connection, MYSQL_TOKEN_DRAW, call, &result);
+    if (code != 0 && mysql_error_class(code) == MYSQL_CLASS_LOCKED) {
+        answer->outcome = DBLOCK_ANSWER_AGAIN; /* of the row, or of the floor */
+        code = probe_token(connection, call, &is_pinned);
+        if (code == 0 && !is_pinned)
             return DBLOCK_OK;
-        }
+    }
+    if (code != 0 && mysql_error_class(code) == MYSQL_CLASS_CONFLICT) {
+        answer->outcome = DBLOCK_ANSWER_AGAIN;
+        return DBLOCK_OK;
+    }
+    if (code != 0)
         return mysql_fail(connection, reterr, "cannot draw a token for \"%s\"", name);
+    if (is_pinned) {
+        answer->outcome = DBLOCK_ANSWER_PINNED;
+        return DBLOCK_OK;
     }
     if (result.insert_id == 0)
         return dblock_error_set(reterr, DBLOCK_E_SCHEMA, "run: dblock init",

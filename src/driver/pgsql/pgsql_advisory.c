@@ -228,7 +228,12 @@ dblock_status pgsql_advisory_holder(struct dblock_connection *connection,
     struct pgsql_message message;
     dblock_status status;
 
-    pgsql_advisory_put(&parameters, subject);
+    parameters.n = 0;
+    pgsql_put_token_name(&parameters, DBLOCK_ADVISORY, subject); /* hashed only without an id */
+    if (subject->has_advisory_id)
+        pgsql_put_int64(&parameters, subject->advisory_id);
+    else
+        pgsql_put_null_int64(&parameters);
     pgsql_message_init(
         &message, connection, call, "look at advisory", subject->name, PGSQL_READS);
     status = pgsql_message_ask(&message, STATEMENT_ADVISORY_HOLDER, &parameters, reterr);

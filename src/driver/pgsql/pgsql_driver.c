@@ -75,6 +75,7 @@ static const struct dblock_driver driver = {
         {
             .list = pgsql_observe_list,
             .end = pgsql_observe_end,
+            .end_token = pgsql_token_end,
             .purge = pgsql_observe_purge,
             .check = pgsql_observe_check,
         },

@@ -15,8 +15,8 @@ static struct pgsql_application application_of(
     const struct dblock_guarded *guarded, PGconn *pg, const char *action)
 {
     struct pgsql_application application = { guarded->target, pg, action, guarded->subject.name,
-        "GRANT SELECT, UPDATE ON dblock_lease, dblock_insert TO this role; GRANT SELECT ON"
-        " dblock_session TO this role",
+        "GRANT SELECT, UPDATE ON dblock_lease, dblock_insert, dblock_token TO this role; GRANT"
+        " SELECT ON dblock_session TO this role",
         guarded->io_timeout_us };
 
     return application;
@@ -39,12 +39,27 @@ static dblock_status judge(const PGresult *result, int64_t token)
     return -1;
 }
 
+static void put_grant(
+    const struct dblock_guarded *guarded, int is_live, struct pgsql_parameters *parameters)
+{
+    parameters->n = 0;
+    if (is_live) {
+        pgsql_put_token_name(parameters, guarded->strategy, &guarded->subject);
+        pgsql_put_int32(parameters, guarded->strategy);
+    } else {
+        pgsql_put_name(parameters, &guarded->subject);
+        pgsql_put_id(parameters, guarded->owner);
+    }
+    pgsql_put_int64(parameters, guarded->token);
+}
+
 static dblock_status pin(
     const struct dblock_guarded *guarded, PGconn *pg, struct dblock_error *reterr)
 {
-    const char *text = guarded->target->texts[guarded->strategy == DBLOCK_LEASE
-            ? STATEMENT_LEASE_GUARD
-            : STATEMENT_INSERT_GUARD];
+    enum pgsql_statement statement = guarded->strategy == DBLOCK_LEASE ? STATEMENT_LEASE_GUARD
+        : guarded->strategy == DBLOCK_INSERT                           ? STATEMENT_INSERT_GUARD
+                                                                       : STATEMENT_TOKEN_GUARD;
+    const char *text = guarded->target->texts[statement];
     const struct pgsql_application application = application_of(guarded, pg, "guard");
     uint64_t until_us = dblock_clock_us() + guarded->io_timeout_us;
     struct dblock_call pause = { 0, -1 };
@@ -52,10 +67,7 @@ static dblock_status pin(
     PGresult *result;
     dblock_status status;
 
-    parameters.n = 0;
-    pgsql_put_name(&parameters, &guarded->subject);
-    pgsql_put_id(&parameters, guarded->owner);
-    pgsql_put_int64(&parameters, guarded->token);
+    put_grant(guarded, statement == STATEMENT_TOKEN_GUARD, &parameters);
     for (;;) {
         status = pgsql_application_ask(&application, text, &parameters, &result, reterr);
         if (status != DBLOCK_OK)
@@ -104,8 +116,10 @@ static dblock_status bind_to(
     dblock_lock *lock, PGconn *pg, int gives_back, struct dblock_error *reterr)
 {
     struct dblock_guarded guarded;
-    dblock_status status = dblock_guard_begin(lock, dblock_pgsql_driver(), &guarded, reterr);
+    dblock_status status = gives_back ? dblock_guard_check_release(lock, reterr) : DBLOCK_OK;
 
+    if (status == DBLOCK_OK)
+        status = dblock_guard_begin(lock, dblock_pgsql_driver(), &guarded, reterr);
     if (status != DBLOCK_OK)
         return status;
     status = pgsql_application_check(
@@ -117,7 +131,7 @@ static dblock_status bind_to(
         if (status == DBLOCK_OK)
             dblock_guard_gives_back(lock);
     }
-    return dblock_guard_end(lock, status);
+    return dblock_guard_end(lock, status, reterr);
 }
 
 dblock_status dblock_pgsql_guard(

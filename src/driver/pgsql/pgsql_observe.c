@@ -217,6 +217,9 @@ static dblock_status end_holder(struct dblock_connection *connection,
         return status;
     answer->outcome = DBLOCK_ANSWER_YES;
     status = await_end(connection, call, (int32_t)holder.server_pid, answer, reterr);
+    if (status == DBLOCK_OK && holder.token != 0)
+        status = pgsql_token_end(
+            connection, call, strategy, subject, holder.token, answer, reterr);
     /* The session has been told to end. That its end could not be seen is no refusal, and not
      * "without effect": asked again, the answer might be that nobody holds it. */
     if (status < 0) {

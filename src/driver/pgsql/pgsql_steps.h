@@ -162,7 +162,11 @@ dblock_status pgsql_insert_drop_many(struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_many *many, struct dblock_answer *answer,
     struct dblock_error *reterr);
 
-/* The last token of a row or advisory lock. */
+/* The last token of a row or advisory lock. End: YES, it is not the newest any more; PINNED, a
+ * guarded transaction stands on it. */
+dblock_status pgsql_token_end(struct dblock_connection *connection,
+    const struct dblock_call *call, int strategy, const struct dblock_subject *subject,
+    int64_t token, struct dblock_answer *answer, struct dblock_error *reterr);
 dblock_status pgsql_token_draw(struct dblock_connection *connection,
     const struct dblock_call *call, int32_t strategy, const struct dblock_subject *subject,
     struct dblock_answer *answer, struct dblock_error *reterr);

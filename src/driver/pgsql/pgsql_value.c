@@ -4,6 +4,7 @@
 #include "pgsql_value.h"
 
 #include <endian.h>
+#include <stdio.h>
 
 /* Numbers of built-in types, fixed for ever: src/include/catalog/pg_type.dat. */
 enum {
@@ -70,6 +71,20 @@ void pgsql_put_bytes(struct pgsql_parameters *parameters, const void *bytes, siz
 void pgsql_put_name(struct pgsql_parameters *parameters, const struct dblock_subject *subject)
 {
     put(parameters, TYPE_BYTEA, subject->name, subject->name_size);
+}
+
+void pgsql_put_token_name(struct pgsql_parameters *parameters, int32_t strategy,
+    const struct dblock_subject *subject)
+{
+    char *text = (char *)parameters->numbers[parameters->n];
+    int size;
+
+    if (strategy != DBLOCK_ADVISORY || !subject->has_advisory_id) {
+        pgsql_put_name(parameters, subject);
+        return;
+    }
+    size = snprintf(text, PGSQL_NUMBER_SIZE, "#%lld", (long long)subject->advisory_id);
+    put(parameters, TYPE_BYTEA, text, (size_t)size);
 }
 
 void pgsql_put_id(struct pgsql_parameters *parameters, const unsigned char *id)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* pgsql_value.h - values in the server's binary format: parameters on their way
- * in, columns on their way out. Nothing is formatted, copied or allocated: a
- * parameter points at the caller's bytes, or at eight of its own. */
+ * in, columns on their way out. Nothing is allocated: a parameter points at the
+ * caller's bytes, or at some of its own. */
 #ifndef DBLK_PGSQL_VALUE_H
 #define DBLK_PGSQL_VALUE_H
 
@@ -10,7 +10,7 @@
 #include <libpq-fe.h>
 #include <string.h>
 
-enum { PGSQL_PARAMETERS_MAX = 13 };
+enum { PGSQL_PARAMETERS_MAX = 13, PGSQL_NUMBER_SIZE = 24 };
 
 enum { PGSQL_TYPE_BYTEA = 17, PGSQL_TYPE_INT4 = 23 }; /* for the elements of arrays */
 
@@ -19,11 +19,14 @@ struct pgsql_parameters {
     Oid types[PGSQL_PARAMETERS_MAX];
     const char *values[PGSQL_PARAMETERS_MAX];
     int sizes[PGSQL_PARAMETERS_MAX];
-    unsigned char numbers[PGSQL_PARAMETERS_MAX][16];
+    unsigned char numbers[PGSQL_PARAMETERS_MAX][PGSQL_NUMBER_SIZE];
 };
 
 /* Each adds the next parameter. A NULL pointer is NULL. */
 void pgsql_put_name(struct pgsql_parameters *parameters, const struct dblock_subject *subject);
+/* By which the token of a row or advisory lock is kept: the name, or "#ID" of the given id. */
+void pgsql_put_token_name(struct pgsql_parameters *parameters, int32_t strategy,
+    const struct dblock_subject *subject);
 void pgsql_put_bytes(struct pgsql_parameters *parameters, const void *bytes, size_t size);
 void pgsql_put_id(struct pgsql_parameters *parameters, const unsigned char *id);
 /* An array of bytea or of int4 in binary form. */

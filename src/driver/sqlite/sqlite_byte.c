@@ -310,27 +310,47 @@ dblock_status sqlite_byte_ping(struct dblock_connection *connection, struct dblo
     return DBLOCK_OK;
 }
 
+void sqlite_byte_token_name(
+    int strategy, char *buffer, size_t size, struct dblock_subject *subject)
+{
+    if (strategy != DBLOCK_ADVISORY)
+        return;
+    subject->name_size =
+        (size_t)snprintf(buffer, size, "#%" PRId64, sqlite_byte_number(strategy, subject));
+    subject->name = buffer;
+}
+
+int sqlite_byte_has_holder(struct dblock_connection *connection, int strategy,
+    const struct dblock_subject *token_name)
+{
+    struct dblock_subject subject = *token_name;
+    int64_t end;
+
+    if (strategy == DBLOCK_ADVISORY) {
+        subject.advisory_id = strtoll(subject.name + 1, NULL, 10);
+        subject.has_advisory_id = 1;
+    }
+    return sqlite_byte_is_held(connection, strategy, &subject) ||
+        sqlite_side_is_locked(connection->side,
+            sqlite_side_offset(strategy, sqlite_byte_number(strategy, &subject)), &end);
+}
+
 dblock_status sqlite_byte_draw(struct dblock_connection *connection, const struct dblock_call *call,
     int strategy, const struct dblock_subject *subject, struct dblock_answer *answer,
     struct dblock_error *reterr)
 {
     char number[32];
-    struct dblock_subject by_number = {number, 0, 0, 0};
+    struct dblock_subject token_name = *subject;
     sqlite3_stmt *statement = NULL;
     dblock_status status =
         sqlite_step_begin(connection, call, "draw a token of", subject->name, reterr);
 
-    /* two names, or a name and a number, may mean one advisory lock: they share its tokens */
-    if (strategy == DBLOCK_ADVISORY) {
-        by_number.name_size = (size_t)snprintf(
-            number, sizeof number, "#%" PRId64, sqlite_byte_number(strategy, subject));
-        subject = &by_number;
-    }
+    sqlite_byte_token_name(strategy, number, sizeof number, &token_name);
     if (status == DBLOCK_OK)
         status = sqlite_prepare(connection, STATEMENT_TOKEN_DRAW, &statement, reterr);
     if (status == DBLOCK_OK) {
         (void)sqlite3_bind_int(statement, 1, strategy);
-        sqlite_bind_name(statement, 2, subject);
+        sqlite_bind_name(statement, 2, &token_name);
         status = sqlite_change(connection, statement, NULL, reterr);
     }
     if (status == DBLOCK_OK)

@@ -28,6 +28,14 @@ dblock_status sqlite_byte_end(struct dblock_connection *connection, const struct
     int strategy, const struct dblock_subject *subject, int64_t token, struct dblock_answer *answer,
     struct dblock_error *reterr);
 
+/* By which the token of `*subject` is kept in dblock_token, into that: its name, or "#NUMBER" in
+ * `buffer`. Two names, or a name and a number, may mean one advisory lock: they share a token. */
+void sqlite_byte_token_name(
+    int strategy, char *buffer, size_t size, struct dblock_subject *subject);
+/* Whether somebody, also this connection, has the lock of such a name. */
+int sqlite_byte_has_holder(struct dblock_connection *connection, int strategy,
+    const struct dblock_subject *token_name);
+
 /* The number of a lock: what was given, or the name's. */
 int64_t sqlite_byte_number(int strategy, const struct dblock_subject *subject);
 void sqlite_byte_grant(const struct slot *slot, int64_t now_us, struct dblock_grant *grant);

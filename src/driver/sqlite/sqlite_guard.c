@@ -11,6 +11,7 @@
 #include <dblock/sys/driver.h>
 
 #include "sqlite_application.h"
+#include "sqlite_byte.h"
 #include "sqlite_clock.h"
 #include "sqlite_steps.h"
 #include "sqlite_target.h"
@@ -48,19 +49,31 @@ static dblock_status fail(const struct question *question, int code)
     return sqlite_application_fail(&application, code);
 }
 
-/* SQLITE_ROW, SQLITE_DONE, or an extended error code. ?1 name, ?2 owner, ?3 token, ?4 clock. */
+static void bind_grant(sqlite3_stmt *statement, const struct dblock_guarded *guarded)
+{
+    char number[32];
+    struct dblock_subject name = guarded->subject;
+
+    if (guarded->strategy == DBLOCK_ROW || guarded->strategy == DBLOCK_ADVISORY) {
+        sqlite_byte_token_name(guarded->strategy, number, sizeof number, &name);
+        (void)sqlite3_bind_int(statement, 2, guarded->strategy);
+    } else {
+        (void)sqlite3_bind_blob(statement, 2, guarded->owner, DBLOCK_ID_SIZE, SQLITE_STATIC);
+        (void)sqlite3_bind_int64(statement, 4, sqlite_clock_us());
+    }
+    (void)sqlite3_bind_blob(statement, 1, name.name, (int)name.name_size, SQLITE_TRANSIENT);
+    (void)sqlite3_bind_int64(statement, 3, guarded->token);
+}
+
+/* SQLITE_ROW, SQLITE_DONE, or an extended error code. ?1 name, ?2 owner or strategy, ?3 token,
+ * ?4 clock. */
 static int run(const struct question *question, const char *sql)
 {
-    const struct dblock_guarded *guarded = question->guarded;
     sqlite3_stmt *statement = NULL;
     int code = sqlite3_prepare_v2(question->handle, sql, -1, &statement, NULL);
 
     if (code == SQLITE_OK) {
-        (void)sqlite3_bind_blob(statement, 1, guarded->subject.name,
-            (int)guarded->subject.name_size, SQLITE_STATIC);
-        (void)sqlite3_bind_blob(statement, 2, guarded->owner, DBLOCK_ID_SIZE, SQLITE_STATIC);
-        (void)sqlite3_bind_int64(statement, 3, guarded->token);
-        (void)sqlite3_bind_int64(statement, 4, sqlite_clock_us());
+        bind_grant(statement, question->guarded);
         code = sqlite3_step(statement);
     }
     if (code != SQLITE_ROW && code != SQLITE_DONE)
@@ -74,21 +87,36 @@ static int run(const struct question *question, const char *sql)
     " THEN expires_at > ?4 ELSE (SELECT s.expires_at > ?4 FROM dblock_session AS s"                \
     " WHERE s.id = session) END"
 
+/* Row and advisory have no row with their owner: what is changed or read is that of the token which
+ * was drawn before anybody was told of the grant. Whoever is told of a later one has drawn after
+ * that; until this transaction ends he cannot. */
+#define IS_THIS_TOKEN " WHERE strategy = ?2 AND name = ?1 AND token = ?3"
+
+static const struct statements {
+    const char *look, *pin;
+} statements[] = {
+    [DBLOCK_LEASE] = { "SELECT 1 FROM main.dblock_lease" IS_THIS_GRANT,
+        "UPDATE main.dblock_lease SET guards = guards + 1" IS_THIS_GRANT },
+    [DBLOCK_INSERT] = { "SELECT 1 FROM main.dblock_insert" IS_THIS_GRANT,
+        "UPDATE main.dblock_insert SET guards = guards + 1" IS_THIS_GRANT },
+    [DBLOCK_ROW] = { "SELECT 1 FROM main.dblock_token" IS_THIS_TOKEN,
+        "UPDATE main.dblock_token SET token = token" IS_THIS_TOKEN },
+    [DBLOCK_ADVISORY] = { "SELECT 1 FROM main.dblock_token" IS_THIS_TOKEN,
+        "UPDATE main.dblock_token SET token = token" IS_THIS_TOKEN },
+};
+
 static dblock_status pin(const struct question *question)
 {
-    int is_lease = question->guarded->strategy == DBLOCK_LEASE;
+    const struct statements *texts = &statements[question->guarded->strategy];
     int code;
 
     if (sqlite3_txn_state(question->handle, "main") == SQLITE_TXN_WRITE) {
-        code = run(question, is_lease ? "SELECT 1 FROM main.dblock_lease" IS_THIS_GRANT
-                                      : "SELECT 1 FROM main.dblock_insert" IS_THIS_GRANT);
+        code = run(question, texts->look);
         return code == SQLITE_ROW ? DBLOCK_OK
             : code == SQLITE_DONE ? DBLOCK_LOST
                                   : fail(question, code);
     }
-    code = run(question, is_lease
-            ? "UPDATE main.dblock_lease SET guards = guards + 1" IS_THIS_GRANT
-            : "UPDATE main.dblock_insert SET guards = guards + 1" IS_THIS_GRANT);
+    code = run(question, texts->pin);
     if (code != SQLITE_DONE)
         return fail(question, code);
     return sqlite3_changes(question->handle) == 1 ? DBLOCK_OK : DBLOCK_LOST;
@@ -112,8 +140,10 @@ static dblock_status bind(dblock_lock *lock, struct sqlite3 *database, const cha
 {
     struct dblock_guarded guarded;
     struct question question = { &guarded, database, reterr };
-    dblock_status status = dblock_guard_begin(lock, dblock_sqlite_driver(), &guarded, reterr);
+    dblock_status status = gives_back ? dblock_guard_check_release(lock, reterr) : DBLOCK_OK;
 
+    if (status == DBLOCK_OK)
+        status = dblock_guard_begin(lock, dblock_sqlite_driver(), &guarded, reterr);
     if (status != DBLOCK_OK)
         return status;
     status = check(&question, source_id);
@@ -124,7 +154,7 @@ static dblock_status bind(dblock_lock *lock, struct sqlite3 *database, const cha
         if (status == DBLOCK_OK)
             dblock_guard_gives_back(lock);
     }
-    return dblock_guard_end(lock, status);
+    return dblock_guard_end(lock, status, reterr);
 }
 
 dblock_status dblock_sqlite_guard(dblock_lock *lock, struct sqlite3 *database,

@@ -96,10 +96,13 @@ dblock_status sqlite_observe_purge(struct dblock_connection *connection,
         STATEMENT_INSERT_PURGE, STATEMENT_TOKEN_PURGE};
     int64_t before_us = sqlite_clock_us() - HOUR_US;
     dblock_status status = sqlite_step_begin(connection, call, "purge", NULL, reterr);
+    size_t n_ids = sizeof ids / sizeof ids[0];
     size_t i;
 
     connection->is_patient = 0; /* waits for nobody; the next purge is soon enough */
-    for (i = 0; status == DBLOCK_OK && i < sizeof ids / sizeof ids[0]; ++i) {
+    if (sqlite_connection_lines(connection) == NULL)
+        --n_ids; /* the last one asks who holds what there */
+    for (i = 0; status == DBLOCK_OK && i < n_ids; ++i) {
         sqlite3_stmt *statement = NULL;
         int n_changed = 0;
 

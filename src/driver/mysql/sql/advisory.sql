@@ -76,6 +76,14 @@ SELECT t.name, t.token,
 -- name: advisory_token
 -- in: name
 -- out: the last token drawn, or no row
--- Read without a lock, before a break of that token alone: the holder of the lock is
--- the only one who draws, so a later holder has another token or none.
+-- Read without a lock, before a break: the holder of the lock is the only one who draws,
+-- so a later holder has another token or none.
 SELECT token FROM dblock_token WHERE strategy = 4 AND name = ?;
+
+-- name: advisory_token_end
+-- in: name, token
+-- out: affected rows 1 or 0 (there is a newer one); error 1205: a guarded transaction stands on it
+-- Last step of a break, after the KILL: who still goes by that token is refused by guards at
+-- once, before there is a next holder. On MySQL token_probe comes first, as the UPDATE waits.
+/*M! SET STATEMENT innodb_lock_wait_timeout = 0 FOR */
+UPDATE dblock_token SET token = token + 1 WHERE strategy = 4 AND name = ? AND token = ?;

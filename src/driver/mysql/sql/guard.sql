@@ -54,6 +54,30 @@ SELECT token FROM dblock_lease WHERE name = ?;
 -- As lease_guard_look.
 SELECT token FROM dblock_insert WHERE name = ?;
 
+-- name: token_guard
+-- in: token, strategy, name, token
+-- out: as lease_guard
+-- A lock that lives in a connection has no row with its owner, and whether it is still held is
+-- not asked: that would be true for a moment. What is pinned is the row of the token that was
+-- drawn with the grant (DBLOCK_FENCED), before anybody was told of it. Whoever is granted the
+-- name with a token after that writes this row and commits before he is told (token_draw). If
+-- he came before, the row has a larger token. If he comes later, he meets the lock on the row,
+-- gives the lock of the name back and asks again, so he is told of no grant until this
+-- transaction has ended, whatever became of the holder's connection meanwhile. Who takes the
+-- name without a token excludes nothing of this. The purge leaves the row as long as the lock
+-- is held (observe.sql). Snapshot and locking read: as lease_guard. Single writer only, as
+-- are these locks themselves.
+SELECT t.token = ? AS is_own, 1 AS is_in_force, 0 AS has_session
+  FROM (SELECT strategy, name FROM dblock_token
+         WHERE strategy = ? AND name = ? AND token = ? LIMIT 1) seen
+  JOIN dblock_token t ON t.strategy = seen.strategy AND t.name = seen.name;
+
+-- name: token_guard_look
+-- in: strategy, name
+-- out: as lease_guard_look
+-- As lease_guard_look.
+SELECT token FROM dblock_token WHERE strategy = ? AND name = ?;
+
 -- name: lease_guard_write
 -- in: name, owner, token
 -- out: affected rows: 1 pinned, 0 this grant is over

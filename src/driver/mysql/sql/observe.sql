@@ -45,10 +45,22 @@ SELECT strategy, name, token FROM dblock_token
 -- in: strategy, name, token
 -- out: affected rows 1 or 0
 -- After floor_raise, in a commit of its own. The token is the one that was seen: a draw
--- since then has a larger one, and its row stays. A draw that waits for this inserts,
+-- since then has a larger one, and its row stays. A draw that meets this asks again, inserts,
 -- and has read the raised floor.
+-- Not the row of a lock that is still held, as a guard looks for it (token_guard): after the
+-- token was seen it is asked whether anybody has the lock (row_purge_probe, advisory_holder).
+-- Who drew that token had it then, so if nobody has, that grant is over.
 /*M! SET STATEMENT innodb_lock_wait_timeout = 0 FOR */
 DELETE FROM dblock_token WHERE strategy = ? AND name = ? AND token = ?;
+
+-- name: token_keep
+-- in: strategy, name, token
+-- out: nothing
+-- Instead of token_purge, if somebody has the lock: not a candidate for another hour, so that
+-- locks that are held for long do not keep the purge from the others.
+/*M! SET STATEMENT innodb_lock_wait_timeout = 0 FOR */
+UPDATE dblock_token SET since = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+ WHERE strategy = ? AND name = ? AND token = ?;
 
 -- name: row_purge_candidates
 -- in: limit
@@ -68,8 +80,8 @@ DELETE FROM dblock_row WHERE name = ?;
 
 -- name: row_purge_probe
 -- in: name
--- out: one row, or error 3572: somebody holds the lock
--- Before row_purge on MySQL 8, whose DELETE would wait a second for a holder. In
+-- out: at most one row, or error 3572 (MariaDB 1205): somebody holds the lock
+-- Before token_purge; before row_purge on MySQL 8, whose DELETE would wait a second. In
 -- autocommit: its own lock is gone with the answer. A holder that comes in between makes
 -- the DELETE wait that second, and no more.
 SELECT created FROM dblock_row WHERE name = ? FOR UPDATE /*M! NOWAIT */ /*!80000 NOWAIT */;

@@ -43,6 +43,11 @@ SELECT ?, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
 -- one of the name, or the floor if the purge took that (read with a shared lock, see
 -- lease.sql). Row: on another connection than the lock's, and the library then has the
 -- lock proved: a dead holder may draw, but not show it. Lost answer: a token is skipped.
+-- A guarded transaction has the row locked (token_guard), which is not waited for: the draw
+-- of MariaDB waits for nothing (1205), and token_probe tells for which row; elsewhere that
+-- is asked first, and a guard that comes in between costs a second. A statement of ours that
+-- has the row at this moment looks the same: the library asks again before it believes it.
+/*M! SET STATEMENT innodb_lock_wait_timeout = 0 FOR */
 INSERT INTO dblock_token (strategy, name, token, since)
 SELECT ?, ?,
        LAST_INSERT_ID(GREATEST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
@@ -54,6 +59,14 @@ SELECT ?, ?,
     ON DUPLICATE KEY UPDATE
        token = LAST_INSERT_ID(GREATEST(dblock_token.token + 1, VALUES(since))),
        since = VALUES(since);
+
+-- name: token_probe
+-- in: strategy, name
+-- out: at most one row; error 1205 or 3572: somebody stands on it
+-- In autocommit: its own lock is gone with the answer, and a draw or a guard that meets it in
+-- that moment asks again. Alone it decides nothing. MySQL 5.7 waits for a second.
+SELECT token FROM dblock_token WHERE strategy = ? AND name = ?
+   FOR UPDATE /*M! NOWAIT */ /*!80000 NOWAIT */;
 
 -- name: row_list
 -- in: after, from, below, limit

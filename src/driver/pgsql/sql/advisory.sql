@@ -108,7 +108,7 @@ FROM (SELECT coalesce($2::bigint, ('x' || pg_catalog.encode(
     OFFSET 0) AS i;
 
 -- name: advisory_holder
--- in: $1 name (bytea), $2 the id itself (bigint) or NULL
+-- in: $1 name (bytea), as of its token (token_draw); $2 the id itself (bigint) or NULL
 -- out: clock; server_pid, application_name, session's start (us since 2000), token
 --   drawn by that session; all NULL as far as it is not known
 -- For people. Whoever holds it, also if it is not dblock. What this role may not see of

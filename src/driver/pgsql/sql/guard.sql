@@ -60,6 +60,31 @@ FROM (SELECT 1) AS one LEFT JOIN (
             END AS is_in_force
     FROM dblock_schema.dblock_insert AS l WHERE l.name = $1) AS seen ON true;
 
+-- name: token_guard
+-- in: $1 name (bytea), $2 strategy, $3 token
+-- out: as lease_guard
+-- A lock that lives in a connection has no row with its owner, and whether it is still held is
+-- not asked: that would be true for a moment. What is pinned is the row of the token that was
+-- drawn with the grant (DBLOCK_FENCED), before anybody was told of it. Whoever is granted the
+-- name with a token after that writes this row and commits before he is told (token_draw), so
+--   - he came before: the row has a larger token, and this grant is over;
+--   - he comes later: he skips the row, gives the lock back and asks again, so that he is
+--     told of no grant until this transaction has ended, whatever became of the holder's
+--     connection meanwhile.
+-- Who takes the name without a token excludes nothing of this.
+-- The purge leaves the row as long as the lock is held (observe.sql). Drawn after the
+-- snapshot of a transaction that does not read committed: none there, or a smaller token.
+WITH pinned AS MATERIALIZED (
+    SELECT 1 AS one
+    FROM dblock_schema.dblock_token AS t
+    WHERE t.strategy = $2 AND t.name = $1 AND t.token = $3
+    FOR SHARE OF t SKIP LOCKED
+)
+SELECT EXISTS (SELECT 1 FROM pinned), seen.token, true, true,
+    pg_catalog.current_setting('transaction_isolation') IN ('read committed', 'read uncommitted')
+FROM (SELECT 1) AS one LEFT JOIN dblock_schema.dblock_token AS seen
+    ON seen.strategy = $2 AND seen.name = $1;
+
 -- name: lease_leave
 -- in: $1 name (bytea), $2 owner (bytea), $3 and $4 key of the line
 -- out: the grants that this transaction gives back: one

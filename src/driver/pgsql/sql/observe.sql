@@ -33,10 +33,21 @@ SELECT pg_catalog.clock_timestamp(),
 -- A row whose session is gone is judged by when it was taken: its end was not written.
 -- dblock_row: whoever holds it has locked it; one that waits finds it gone and makes it
 -- anew. Rows that a recent transaction locked (its number is still in the row) stay.
+-- dblock_token: not that of a lock which is still held, as a guard looks for it (token_guard).
+-- The token that this statement sees was drawn before, by one who had the lock: if that grant
+-- stands, the server has the lock in its table when that is read, and the row of dblock_row
+-- is there and locked. Drawn since: the row is newer than an hour, or the draw met the lock
+-- of this statement and asks again.
 -- Commits without waiting for the disk: after a crash it is done again.
 WITH lazy AS MATERIALIZED (
     SELECT pg_catalog.clock_timestamp() - $1::interval AS before,
         pg_catalog.set_config('synchronous_commit', 'off', true)
+), held AS (
+    SELECT (l.classid::bigint << 32) | l.objid::bigint AS id
+    FROM pg_catalog.pg_locks AS l
+    WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted
+        AND l.database = (SELECT d.oid FROM pg_catalog.pg_database AS d
+            WHERE d.datname = pg_catalog.current_database())
 ), sessions AS (
     DELETE FROM dblock_schema.dblock_session AS d WHERE d.id IN (
         SELECT s.id FROM dblock_schema.dblock_session AS s
@@ -62,10 +73,26 @@ WITH lazy AS MATERIALIZED (
         LIMIT $2 FOR UPDATE OF l SKIP LOCKED)
     RETURNING 1
 ), tokens AS (
-    DELETE FROM dblock_schema.dblock_token AS d WHERE (d.strategy, d.name) IN (
-        SELECT t.strategy, t.name FROM dblock_schema.dblock_token AS t
-        WHERE t.since < (SELECT lazy.before FROM lazy)
+    DELETE FROM dblock_schema.dblock_token AS d WHERE d.strategy = 4 AND d.name IN (
+        SELECT t.name FROM dblock_schema.dblock_token AS t
+        WHERE t.strategy = 4 AND t.since < (SELECT lazy.before FROM lazy)
+            AND NOT EXISTS (SELECT 1 FROM held WHERE held.id = ('x' || pg_catalog.encode(
+                    pg_catalog.substr(pg_catalog.sha256(t.name), 1, 8), 'hex'))::bit(64)::bigint
+                OR t.name = pg_catalog.convert_to('#' || held.id, 'UTF8'))
         LIMIT $2 FOR UPDATE OF t SKIP LOCKED)
+    RETURNING 1
+), row_tokens AS (
+    DELETE FROM dblock_schema.dblock_token AS d WHERE d.strategy = 3 AND (d.name IN (
+        SELECT t.name FROM dblock_schema.dblock_token AS t
+            JOIN dblock_schema.dblock_row AS r ON r.name = t.name
+        WHERE t.strategy = 3 AND t.since < (SELECT lazy.before FROM lazy)
+        LIMIT $2 FOR UPDATE OF t, r SKIP LOCKED)
+        OR d.name IN (
+        SELECT t.name FROM dblock_schema.dblock_token AS t
+        WHERE t.strategy = 3 AND t.since < (SELECT lazy.before FROM lazy)
+            AND NOT EXISTS (
+                SELECT 1 FROM dblock_schema.dblock_row AS r WHERE r.name = t.name)
+        LIMIT $2 FOR UPDATE OF t SKIP LOCKED))
     RETURNING 1
 ), lockable AS (
     DELETE FROM dblock_schema.dblock_row AS d WHERE d.name IN (
@@ -78,4 +105,5 @@ WITH lazy AS MATERIALIZED (
 SELECT pg_catalog.clock_timestamp(),
     (SELECT pg_catalog.count(*) FROM sessions) + (SELECT pg_catalog.count(*) FROM leases)
     + (SELECT pg_catalog.count(*) FROM inserts) + (SELECT pg_catalog.count(*) FROM tokens)
+    + (SELECT pg_catalog.count(*) FROM row_tokens)
     + (SELECT pg_catalog.count(*) FROM lockable);

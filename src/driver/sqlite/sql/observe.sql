@@ -85,8 +85,11 @@ WHERE name IN (
 -- name: token_purge
 -- in: ?1 a time (us)
 -- out: changed rows
--- Also of locks that are still held: the next token comes from the floor, which the
--- trigger has raised.
+-- The next token of the name comes from the floor, which the trigger has raised. Not that of
+-- a lock that is still held, as a guard looks for it. dblock_is_held() asks the kernel, while
+-- this statement is the file's only writer: whoever drew the token that is seen had the lock
+-- then, so if nobody has it now, that grant is over; a later one draws after this commit.
 DELETE FROM dblock_token
 WHERE (strategy, name) IN (
-    SELECT strategy, name FROM dblock_token WHERE since < ?1 LIMIT 100);
+    SELECT strategy, name FROM dblock_token
+    WHERE since < ?1 AND NOT dblock_is_held(strategy, name) LIMIT 100);

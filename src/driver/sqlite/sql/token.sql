@@ -9,6 +9,7 @@
 -- row that was purged left its token in the floor. That the drawer still holds the
 -- lock is proved afterwards by the library (row), or certain (advisory: the lock ends
 -- with the connection that draws).
+-- A guarded transaction is the file's writer, so nothing is drawn before it ends.
 -- Killed after the commit: a number is skipped.
 INSERT INTO dblock_token AS t (strategy, name, token, since)
 SELECT ?1, ?2, dblock_note(0, max(f.token + 1, dblock_now_us())), dblock_now_us()
