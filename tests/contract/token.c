@@ -3,9 +3,8 @@
  * the name, however the earlier ones ended. */
 #include "contract.h"
 
-#include <dblock/sys/driver.h>
+#include <dblock/many.h>
 #include <string.h>
-#include <unistd.h>
 
 static void token__grows_from_grant_to_grant(struct contract *contract)
 {
@@ -140,37 +139,11 @@ static void token__grows_although_the_clock_goes_back(struct contract *contract)
     assert_true(token > last);
 }
 
-/* The keeper purges now and then; here the step itself is asked for, as often as it takes. */
+/* The keeper purges now and then; here the step itself is asked for. */
 static void purge(struct contract *contract)
 {
-    const dblock_driver *driver = contract->database->driver();
-    struct dblock_target_config config = { .url = contract->database->url(CONTRACT_URL),
-        .schema = contract->database->schema != NULL ? contract->database->schema() : NULL,
-        .host = "purger",
-        .pid = getpid(),
-        .label = "",
-        .connect_timeout_us = 4000000,
-        .io_timeout_us = 4000000,
-        .ttl_us = 10000000 };
-    struct dblock_call call = { dblock_clock_us() + 20000000, -1 };
-    struct dblock_answer answer;
-    struct dblock_target *target = NULL;
-    struct dblock_connection *connection = NULL;
-    dblock_status status;
-
-    status = driver->target_open(&config, &target, &contract->error);
-    memset(&answer, 0, sizeof answer);
-    if (status == DBLOCK_OK)
-        status = driver->connection.open(
-            target, DBLOCK_ROLE_KEEPER, &call, &connection, &answer, &contract->error);
-    do {
-        memset(&answer, 0, sizeof answer);
-        if (status == DBLOCK_OK)
-            status = driver->observe.purge(connection, &call, &answer, &contract->error);
-    } while (status == DBLOCK_OK && answer.n_rows > 0);
-    driver->connection.close(connection, DBLOCK_CLOSE_POLITE);
-    driver->target_close(target);
-    expect_status(contract, DBLOCK_OK, status);
+    expect_status(
+        contract, DBLOCK_OK, contract_purge(contract->database, &contract->error));
 }
 
 static int count_grant(const struct dblock_grant *grant, void *context)

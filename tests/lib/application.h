@@ -17,6 +17,7 @@ struct application {
     const char *begin;          /* a transaction that reads what is committed */
     const char *begin_snapshot; /* one that reads what was committed when it first read */
     const char *plain_guard;    /* a select; % is the name, # the token. NULL: see has_function */
+    const char *plain_row_guard; /* the same of a row lock's token */
     int is_guard_a_change;      /* plain_guard: one row is changed, not found */
     int has_function;           /* dblock_guard(name, token) */
     unsigned joins;             /* 1 << strategy: of those that acquire_in takes */

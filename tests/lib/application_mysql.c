@@ -99,6 +99,8 @@ const struct application application_mysql = { .database = &contract_mysql,
                    " EXISTS (SELECT 1 FROM dblock_session AS s WHERE s.id = l.session AND"
                    " s.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))"
                    " LOCK IN SHARE MODE",
+    .plain_row_guard = "SELECT 1 FROM dblock_token WHERE strategy = 3 AND name = '%'"
+                       " AND token = # LOCK IN SHARE MODE",
     .joins = 1u << DBLOCK_ROW,
     .open = open_connection,
     .close = close_connection,

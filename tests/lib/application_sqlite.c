@@ -96,6 +96,8 @@ const struct application application_sqlite = { .database = &contract_sqlite,
                    " THEN l.expires_at ELSE (SELECT s.expires_at FROM dblock_session AS s"
                    " WHERE s.id = l.session) END"
                    " > CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)",
+    .plain_row_guard = "SELECT 1 FROM dblock_token WHERE strategy = 3"
+                       " AND name = CAST('%' AS BLOB) AND token = #",
     .has_one_writer = 1,
     .joins = 1u << DBLOCK_ROW | 1u << DBLOCK_ADVISORY,
     .open = open_connection,

@@ -65,13 +65,14 @@ struct contract_database {
     void (*delete_session)(int strategy, const char *name); /* of the holder of the name */
     /* A grant of `name` that the session which holds `like` knows nothing of. */
     void (*plant)(int strategy, const char *name, const char *like);
-    /* A transaction that stands on the row, as a guarded one does; ends with unguard(). */
+    /* A transaction that stands on the row (row and advisory: of the token, which has been drawn),
+     * as a guarded one does; ends with unguard(). */
     void *(*guard)(int strategy, const char *name);
     void (*unguard)(void *guard);
     uint64_t (*n_takes)(void); /* that the database has been asked for so far */
     /* The token in the row of the free lease becomes 2^53. */
     void (*damage_token)(const char *name);
-    /* Two hours pass for that name, if it is free. */
+    /* Two hours pass for that name, if it is free, and since all tokens of row and advisory. */
     void (*age)(const char *name);
 };
 
@@ -79,6 +80,10 @@ extern const struct contract_database contract_sim;
 extern const struct contract_database contract_sqlite;
 extern const struct contract_database contract_pgsql;
 extern const struct contract_database contract_mysql;
+
+/* The purge, as often as it takes. */
+dblock_status contract_purge(
+    const struct contract_database *database, struct dblock_error *reterr);
 
 /* A word that no other process uses: letters and digits, at most 31. */
 const char *contract_word(void);

@@ -215,8 +215,8 @@ static void *guard(int strategy, const char *name)
 
     contract_sql_blob(&sql, name, blob, sizeof blob);
     (void)snprintf(statement, sizeof statement,
-        "START TRANSACTION; SELECT token FROM %s%s WHERE name = %s LOCK IN SHARE MODE", tables,
-        contract_sql_table(strategy), blob);
+        "START TRANSACTION; SELECT token FROM %s%s name = %s LOCK IN SHARE MODE", tables,
+        contract_sql_guarded(strategy), blob);
     run_on(connection, statement);
     return connection;
 }

@@ -197,8 +197,8 @@ static void *guard(int strategy, const char *name)
 
     contract_sql_blob(&sql, name, blob, sizeof blob);
     (void)snprintf(statement, sizeof statement,
-        "BEGIN; SELECT token FROM %s%s WHERE name = %s FOR SHARE", tables,
-        contract_sql_table(strategy), blob);
+        "BEGIN; SELECT token FROM %s%s name = %s FOR SHARE", tables,
+        contract_sql_guarded(strategy), blob);
     run_on(connection, statement);
     return connection;
 }

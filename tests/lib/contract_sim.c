@@ -165,6 +165,13 @@ struct guard {
     char name[256];
 };
 
+static int add_guard(int strategy, const char *name, int by)
+{
+    return strategy == DBLOCK_ROW || strategy == DBLOCK_ADVISORY
+        ? sim_lock_guard(sim_world_lock(WORLD), strategy, name, by)
+        : sim_hold_guard(sim_world_lock(WORLD), strategy, name, by);
+}
+
 static void *begin_guard(int strategy, const char *name)
 {
     struct guard *guard = calloc(1, sizeof *guard);
@@ -173,7 +180,7 @@ static void *begin_guard(int strategy, const char *name)
         abort();
     guard->strategy = strategy;
     dblock_text_copy(guard->name, sizeof guard->name, name);
-    if (!sim_hold_guard(sim_world_lock(WORLD), strategy, name, 1)) {
+    if (!add_guard(strategy, name, 1)) {
         free(guard);
         guard = NULL;
     }
@@ -185,7 +192,7 @@ static void end_guard(void *context)
 {
     struct guard *guard = context;
 
-    (void)sim_hold_guard(sim_world_lock(WORLD), guard->strategy, guard->name, -1);
+    (void)add_guard(guard->strategy, guard->name, -1);
     sim_world_unlock(WORLD);
     free(guard);
 }

@@ -14,6 +14,14 @@ const char *contract_sql_table(int strategy)
     return strategy == DBLOCK_LEASE ? "dblock_lease" : "dblock_insert";
 }
 
+const char *contract_sql_guarded(int strategy)
+{
+    return strategy == DBLOCK_LEASE ? "dblock_lease WHERE"
+        : strategy == DBLOCK_INSERT ? "dblock_insert WHERE"
+        : strategy == DBLOCK_ROW    ? "dblock_token WHERE strategy = 3 AND"
+                                    : "dblock_token WHERE strategy = 4 AND";
+}
+
 void contract_sql_blob(
     const struct contract_sql *sql, const char *bytes, char *text, size_t text_size)
 {

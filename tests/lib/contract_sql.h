@@ -25,6 +25,8 @@ void contract_sql_age(const struct contract_sql *sql, const char *name);
 
 /* "dblock_lease"; and bytes as a literal, which `text` has room for. */
 const char *contract_sql_table(int strategy);
+/* What a guarded transaction locks: the table, and a condition up to the name. */
+const char *contract_sql_guarded(int strategy);
 void contract_sql_blob(
     const struct contract_sql *sql, const char *bytes, char *text, size_t text_size);
 
