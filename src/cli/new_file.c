@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A device, a pipe or a socket that is there is written to, and so is what a symbolic link names: a
@@ -20,6 +21,22 @@ static bool is_special(const char *path)
     struct stat status;
 
     return lstat(path, &status) == 0 && !S_ISREG(status.st_mode);
+}
+
+/* A pipe that nobody reads would keep us waiting for ever: a few seconds, as its reader may just be
+ * starting. */
+static int open_special(const char *path)
+{
+    const struct timespec pause = {0, 20 * 1000000};
+    int n_tries = 250;
+    int descriptor;
+
+    do {
+        descriptor = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        if (descriptor >= 0)
+            (void)fcntl(descriptor, F_SETFL, O_WRONLY);
+    } while (descriptor < 0 && errno == ENXIO && --n_tries > 0 && nanosleep(&pause, NULL) == 0);
+    return descriptor;
 }
 
 int new_file_begin(
@@ -34,10 +51,11 @@ int new_file_begin(
     if (path == NULL)
         return -1;
     if (is_special(path)) {
-        file->descriptor = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY);
+        file->descriptor = open_special(path);
         if (file->descriptor >= 0)
             return -1;
-        message_failure("cannot open %s: %s; %s", path, strerror(errno), consequence);
+        message_failure("cannot open %s: %s; %s", path,
+            errno == ENXIO ? "nobody reads from it" : strerror(errno), consequence);
         file->path = NULL;
         return EXIT_CODE_MACHINE;
     }

@@ -218,10 +218,13 @@ dblock_status dblock_lock_import(dblock_client *client, const char *text, dblock
     if (status != DBLOCK_OK)
         goto done;
     dblock_id_text(grant.owner, owner_text);
-    if (result.answer.outcome == DBLOCK_ANSWER_YES && strcmp(found.owner, owner_text) == 0)
-        status = adopt(client, &grant, &found, &result, ret_lock, reterr);
-    else
+    if (result.answer.outcome != DBLOCK_ANSWER_YES || strcmp(found.owner, owner_text) != 0)
         status = DBLOCK_LOST;
+    else if (found.token != grant.token)
+        status = dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL,
+            "text: not a grant of dblock_lock_export(): its token has been changed");
+    else
+        status = adopt(client, &grant, &found, &result, ret_lock, reterr);
 done:
     dblk_client_leave(client);
     return status;

@@ -145,6 +145,9 @@ exits 0 'a report into a pipe' "$DBLOCK" run --report "$folder/pipe" x -- true
 wait "$reader"
 check 'the pipe is still one' [ -p "$folder/pipe" ]
 check 'and the report went through it' grep -q '"outcome"' "$folder/from-pipe"
+mkfifo "$folder/unread"
+exits 71 'a pipe that nobody reads' timeout 60 "$DBLOCK" run --report "$folder/unread" x -- true
+like "$err" 'nobody reads from it' 'is said'
 ln -s target "$folder/link"
 : > "$folder/target"
 exits 0 'a report through a link' "$DBLOCK" run --report "$folder/link" x -- true

@@ -179,6 +179,22 @@ static void export__fits_into_the_size_that_is_promised(struct contract *contrac
     assert_string_equal(name, dblock_lock_name(copy));
 }
 
+/* The text is one: whoever changes its token gets no grant with another. */
+static void import__refuses_another_token(struct contract *contract)
+{
+    dblock_client *client = open_client(contract, NULL);
+    dblock_lock *lock = take(contract, client, own_name(contract, "x"));
+    dblock_lock *none = NULL;
+    char text[DBLOCK_GRANT_TEXT_SIZE + 3 * DBLOCK_NAME_MAX];
+    char *digit;
+
+    expect_status(
+        contract, DBLOCK_OK, dblock_lock_export(lock, text, sizeof text, &contract->error));
+    digit = strrchr(text, ':') - 1;
+    *digit = *digit == '1' ? '2' : '1';
+    expect_status(contract, DBLOCK_E_ARGUMENT, import_from(contract, client, text, &none));
+}
+
 static void import__refuses_what_is_not_a_grant(struct contract *contract)
 {
     static const char *const texts[] = { "", " ", "x", "dblock", "dblock1", "dblock 1 lease",
@@ -226,6 +242,7 @@ const struct contract_case transfer_cases[] = {
     { "export__needs_room", export__needs_room, RECORDED, NULL },
     { "export__fits_into_the_size_that_is_promised", export__fits_into_the_size_that_is_promised,
         RECORDED, NULL },
+    { "import__refuses_another_token", import__refuses_another_token, RECORDED, NULL },
     { "import__refuses_what_is_not_a_grant", import__refuses_what_is_not_a_grant, ONCE, NULL },
     { "live_grant__cannot_leave_its_connection", live_grant__cannot_leave_its_connection, LIVE,
         NULL },

@@ -38,11 +38,11 @@ struct waiting {
     int n_told;
 };
 
-void mysql_call_prepare_handle(MYSQL *mysql)
+int mysql_call_prepare_handle(MYSQL *mysql)
 {
     size_t size = STACK_SIZE;
 
-    (void)mysql_options(mysql, MYSQL_OPT_NONBLOCK, &size);
+    return mysql_options(mysql, MYSQL_OPT_NONBLOCK, &size);
 }
 
 /* Waits for what the library says that it waits for, and returns what came. Once the time
@@ -265,9 +265,10 @@ static void let_sigpipe(const struct held *held)
     (void)pthread_sigmask(SIG_SETMASK, &held->before, NULL);
 }
 
-void mysql_call_prepare_handle(MYSQL *mysql)
+int mysql_call_prepare_handle(MYSQL *mysql)
 {
     (void)mysql;
+    return 0;
 }
 
 /* Bounded by MYSQL_OPT_CONNECT_TIMEOUT. The library's other way, which does not wait, forgets

@@ -17,7 +17,7 @@
 struct dblock_target;
 
 /* Before mysql_call_connect(). */
-void mysql_call_prepare_handle(MYSQL *mysql);
+int mysql_call_prepare_handle(MYSQL *mysql);
 
 /* 1, 0 (see mysql_errno()), or -1: call->cancel_fd is readable. */
 int mysql_call_connect(

@@ -94,62 +94,66 @@ static uint64_t find_remaining(const struct dblock_call *call)
     return call->deadline_us > now ? call->deadline_us - now : 0;
 }
 
-static void set_tls(MYSQL *mysql, const struct dblock_target *target)
+/* As an option that could not be noted would be one that is left out (the check of a certificate,
+ * say), all of them count: 0 if they are set. */
+static int set_tls(MYSQL *mysql, const struct dblock_target *target)
 {
+    int failed = 0;
 #if MYSQL_IS_MARIADB_CLIENT
     mysql_flag on = 1;
     mysql_flag off = 0;
 
     if (target->tls == MYSQL_TLS_UNSAID && target->ssl_ca == NULL && target->ssl_cert == NULL)
-        return;
-    if (target->tls == MYSQL_TLS_DISABLED) {
-        (void)mysql_options(mysql, MYSQL_OPT_SSL_ENFORCE, &off);
-        return;
-    }
-    (void)mysql_ssl_set(mysql, target->ssl_key, target->ssl_cert, target->ssl_ca, NULL, NULL);
+        return 0;
+    if (target->tls == MYSQL_TLS_DISABLED)
+        return mysql_options(mysql, MYSQL_OPT_SSL_ENFORCE, &off);
+    failed |= mysql_ssl_set(mysql, target->ssl_key, target->ssl_cert, target->ssl_ca, NULL, NULL);
     if (target->tls >= MYSQL_TLS_REQUIRED)
-        (void)mysql_options(mysql, MYSQL_OPT_SSL_ENFORCE, &on);
+        failed |= mysql_options(mysql, MYSQL_OPT_SSL_ENFORCE, &on);
     /* This library verifies chain and name together. */
-    (void)mysql_options(mysql, MYSQL_OPT_SSL_VERIFY_SERVER_CERT,
+    failed |= mysql_options(mysql, MYSQL_OPT_SSL_VERIFY_SERVER_CERT,
         target->tls >= MYSQL_TLS_VERIFY_CA ? &on : &off);
 #else
     if (target->tls != MYSQL_TLS_UNSAID) {
         unsigned int mode = (unsigned int)target->tls; /* the library's own numbers */
 
-        (void)mysql_options(mysql, MYSQL_OPT_SSL_MODE, &mode);
+        failed |= mysql_options(mysql, MYSQL_OPT_SSL_MODE, &mode);
     }
     if (target->ssl_ca != NULL)
-        (void)mysql_options(mysql, MYSQL_OPT_SSL_CA, target->ssl_ca);
+        failed |= mysql_options(mysql, MYSQL_OPT_SSL_CA, target->ssl_ca);
     if (target->ssl_cert != NULL)
-        (void)mysql_options(mysql, MYSQL_OPT_SSL_CERT, target->ssl_cert);
+        failed |= mysql_options(mysql, MYSQL_OPT_SSL_CERT, target->ssl_cert);
     if (target->ssl_key != NULL)
-        (void)mysql_options(mysql, MYSQL_OPT_SSL_KEY, target->ssl_key);
+        failed |= mysql_options(mysql, MYSQL_OPT_SSL_KEY, target->ssl_key);
 #endif
+    return failed;
 }
 
-static void set_options(MYSQL *mysql, const struct dblock_target *target, uint64_t connect_us)
+static int set_options(MYSQL *mysql, const struct dblock_target *target, uint64_t connect_us)
 {
     unsigned int seconds = mysql_count_seconds(connect_us);
     unsigned int io_seconds = mysql_count_seconds(target->io_timeout_us);
     unsigned int none = 0;
     mysql_flag off = 0;
+    int failed = 0;
 
     if (target->option_file != NULL)
-        (void)mysql_options(mysql, MYSQL_READ_DEFAULT_FILE, target->option_file);
-    (void)mysql_options(mysql, MYSQL_READ_DEFAULT_GROUP,
+        failed |= mysql_options(mysql, MYSQL_READ_DEFAULT_FILE, target->option_file);
+    failed |= mysql_options(mysql, MYSQL_READ_DEFAULT_GROUP,
         target->option_group != NULL ? target->option_group : "client");
-    (void)mysql_options(mysql, MYSQL_OPT_CONNECT_TIMEOUT, &seconds);
-    (void)mysql_options(mysql, MYSQL_OPT_READ_TIMEOUT, &io_seconds);
-    (void)mysql_options(mysql, MYSQL_OPT_WRITE_TIMEOUT, &io_seconds);
-    (void)mysql_options(mysql, MYSQL_OPT_LOCAL_INFILE, &none);
-    (void)mysql_options(mysql, MYSQL_REPORT_DATA_TRUNCATION, &off);
-    (void)mysql_options(mysql, MYSQL_SET_CHARSET_NAME, "utf8mb4");
+    failed |= mysql_options(mysql, MYSQL_OPT_CONNECT_TIMEOUT, &seconds);
+    failed |= mysql_options(mysql, MYSQL_OPT_READ_TIMEOUT, &io_seconds);
+    failed |= mysql_options(mysql, MYSQL_OPT_WRITE_TIMEOUT, &io_seconds);
+    failed |= mysql_options(mysql, MYSQL_OPT_LOCAL_INFILE, &none);
+    failed |= mysql_options(mysql, MYSQL_REPORT_DATA_TRUNCATION, &off);
+    failed |= mysql_options(mysql, MYSQL_SET_CHARSET_NAME, "utf8mb4");
+    /* for people; an empty one is an error to this library */
     (void)mysql_options4(mysql, MYSQL_OPT_CONNECT_ATTR_ADD, "dblock_label", target->label);
     (void)mysql_options4(mysql, MYSQL_OPT_CONNECT_ATTR_ADD, "dblock_host", target->client_host);
 #if MYSQL_IS_MARIADB_CLIENT
-    (void)mysql_options(mysql, MYSQL_OPT_RECONNECT, &off);
+    failed |= mysql_options(mysql, MYSQL_OPT_RECONNECT, &off);
 #endif
-    set_tls(mysql, target);
+    return set_tls(mysql, target) | mysql_call_prepare_handle(mysql) | failed;
 }
 
 /* A half-open connection is noticed by the kernel: when nothing comes, by keepalive, and
@@ -223,13 +227,11 @@ dblock_status mysql_connect(struct dblock_target *target, int role, const struct
     connection->target = target;
     connection->role = role;
     connection->mysql = mysql_init(NULL);
-    if (connection->mysql == NULL) {
+    if (connection->mysql == NULL || set_options(connection->mysql, target, limit_us) != 0) {
         status = dblock_error_set(
             reterr, DBLOCK_E_MEMORY, NULL, "cannot connect to the mysql server: out of memory");
         goto done;
     }
-    set_options(connection->mysql, target, limit_us);
-    mysql_call_prepare_handle(connection->mysql);
     connected = mysql_call_connect(connection->mysql, target, &limit);
     if (connected <= 0) {
         status = connected < 0

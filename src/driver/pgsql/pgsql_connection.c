@@ -93,6 +93,9 @@ static dblock_status start(struct dblock_connection *connection, const struct db
             reterr, DBLOCK_E_CONNECTION, NULL, "cannot connect to PostgreSQL: no answer in time");
     if (outcome == 0)
         return pgsql_connect_error(connection->pg, reterr);
+    if (PQserverVersion(connection->pg) == 0) /* libpq had no memory to note it */
+        return dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL,
+            "cannot connect to PostgreSQL: no memory for what the server says of itself");
     if (PQserverVersion(connection->pg) < 120000)
         return dblock_error_set(reterr, DBLOCK_E_UNSUPPORTED, "PostgreSQL 12 or later is needed",
             "cannot connect to PostgreSQL: its version %d is too old",

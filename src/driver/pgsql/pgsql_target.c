@@ -231,6 +231,10 @@ dblock_status pgsql_target_open(const struct dblock_target_config *config,
         return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL,
             "config.schema: a name of 1 to 63 bytes without ' and \\ is needed");
     options = PQconninfoParse(config->url, &complaint);
+    if (options == NULL && complaint != NULL && strcmp(complaint, "out of memory\n") == 0) {
+        status = dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "no memory for the URL");
+        goto done;
+    }
     if (options == NULL && complaint != NULL) {
         copy_without_quotations(reason, sizeof reason, complaint);
         status = dblock_error_set(reterr, DBLOCK_E_ARGUMENT,

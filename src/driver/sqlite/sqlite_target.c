@@ -98,6 +98,7 @@ dblock_status sqlite_target_open_path(const struct dblock_target_config *config,
 {
     struct dblock_target *target;
     dblock_status status;
+    int number;
 
     status = check_library(reterr);
     if (status != DBLOCK_OK)
@@ -108,6 +109,13 @@ dblock_status sqlite_target_open_path(const struct dblock_target_config *config,
     target = calloc(1, sizeof *target);
     if (target != NULL) {
         target->path = make_absolute(path);
+        if (target->path == NULL && errno != ENOMEM) {
+            number = errno;
+            sqlite_target_close(target);
+            return dblock_error_set(reterr, DBLOCK_E_SCHEMA, "give the whole path",
+                "cannot find %s: this process is in a folder that is gone (%s)", path,
+                strerror(number));
+        }
         target->host = sqlite_join("", config->host);
         target->label = sqlite_join("", config->label);
         target->pid = config->pid;
