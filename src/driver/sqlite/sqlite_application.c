@@ -29,7 +29,20 @@ dblock_status sqlite_application_check_file(
 {
     const char *theirs_path = sqlite3_db_filename(application->handle, "main");
     struct stat ours, theirs;
+    int has_moved = 0;
 
+    /* of the same path it is enough that it still leads to what they have open */
+    if (theirs_path != NULL && strcmp(theirs_path, path) == 0) {
+        (void)sqlite3_file_control(
+            application->handle, "main", SQLITE_FCNTL_HAS_MOVED, &has_moved);
+        return has_moved
+            ? dblock_error_set(application->reterr, DBLOCK_E_ARGUMENT,
+                  "never delete or replace the file while programs use it",
+                  "cannot %s \"%s\": the file %s that the connection has open was deleted or"
+                  " replaced",
+                  application->action, application->name, path)
+            : DBLOCK_OK;
+    }
     if (theirs_path == NULL || *theirs_path == 0 || stat(theirs_path, &theirs) != 0 ||
         stat(path, &ours) != 0 || ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino)
         return dblock_error_set(application->reterr, DBLOCK_E_ARGUMENT,
