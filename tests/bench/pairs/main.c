@@ -28,13 +28,13 @@ static const struct database *const databases[] = {
 static const char usage[] =
     "usage: pairs [--only WORD]... [--rounds N] [--seconds S] [--pairs N] [--leases N]\n"
     "             [--commands N] [--command DBLOCK] [--json FILE]\n"
-    "WORD is pairs, durable, joined, heartbeat, many, memory or command, or the begin of a database's name.\n"
+    "WORD is pairs, durable, joined, guard, heartbeat, many, memory or command, or the begin of a database's name.\n"
     "Servers: DBLOCK_TEST_PGSQL and DBLOCK_TEST_MYSQL_SOCKET (ci/services env).\n";
 
 static int is_part_chosen(const struct choice *choice, const char *name)
 {
-    static const char *const parts[] = { "pairs", "durable", "joined", "heartbeat", "many", "memory",
-        "command", NULL };
+    static const char *const parts[] = { "pairs", "durable", "joined", "guard", "heartbeat",
+        "many", "memory", "command", NULL };
 
     return choice_has(choice, name, parts);
 }
@@ -77,6 +77,30 @@ static int run_all(const struct choice *choice, struct settings *settings, bench
     return failed;
 }
 
+static int run_guards(const struct choice *choice, struct settings *settings)
+{
+    int failed = 0;
+
+    (void)printf("\na guard of the application's transaction, and the SELECT that it runs\n");
+#ifdef DBLOCK_TEST_HAS_SQLITE
+    if (is_database_chosen(choice, bench_sqlite.name)) {
+        char file[512];
+
+        (void)snprintf(file, sizeof file, "sqlite:%s/guard.db", settings->folder);
+        failed |= guard_sqlite_run(file, settings) != 0;
+    }
+#endif
+#ifdef DBLOCK_TEST_HAS_PGSQL
+    if (is_database_chosen(choice, bench_pgsql.name) && getenv(bench_pgsql.variable) != NULL)
+        failed |= guard_pgsql_run(getenv(bench_pgsql.variable), settings) != 0;
+#endif
+#ifdef DBLOCK_TEST_HAS_MYSQL
+    if (is_database_chosen(choice, bench_mysql.name) && getenv(bench_mysql.variable) != NULL)
+        failed |= guard_mysql_run(getenv(bench_mysql.variable), settings) != 0;
+#endif
+    return failed;
+}
+
 static int run_parts(const struct choice *choice, struct settings *settings)
 {
     int failed = 0;
@@ -100,6 +124,8 @@ static int run_parts(const struct choice *choice, struct settings *settings)
         failed |= joined_run(getenv(bench_pgsql.variable), settings) != 0;
     }
 #endif
+    if (is_part_chosen(choice, "guard"))
+        failed |= run_guards(choice, settings);
     if (is_part_chosen(choice, "heartbeat")) {
         (void)printf("\nmany leases and inserts of one client\n");
         failed |= run_all(choice, settings, heartbeat_run);

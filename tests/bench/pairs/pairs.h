@@ -87,6 +87,15 @@ int command_run(struct settings *settings);
 void *raw_pgsql_open_patient(const char *url, int strategy);
 int durable_run(const char *url, struct settings *settings);
 int joined_run(const char *url, struct settings *settings);
+int guard_pgsql_run(const char *url, struct settings *settings);
+#endif
+#ifdef DBLOCK_TEST_HAS_SQLITE
+int guard_sqlite_run(const char *url, struct settings *settings);
+#endif
+#ifdef DBLOCK_TEST_HAS_MYSQL
+/* A MYSQL, or NULL. */
+void *raw_mysql_connect(const char *url);
+int guard_mysql_run(const char *url, struct settings *settings);
 #endif
 
 #endif

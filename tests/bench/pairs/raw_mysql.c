@@ -213,7 +213,7 @@ static void raw_close(void *context)
 
 /* USER:PASSWORD@HOST/DATABASE and socket=; no escapes, as these are the tests' own URLs.
  * NULL: failed, and said why. */
-static MYSQL *open_plain(const char *url)
+void *raw_mysql_connect(const char *url)
 {
     char socket[256], user[64], password[64], database[64];
     MYSQL *mysql = NULL;
@@ -235,7 +235,7 @@ static MYSQL *open_plain(const char *url)
 
 static int open_connection(struct raw *raw, const char *url)
 {
-    raw->mysql = open_plain(url);
+    raw->mysql = raw_mysql_connect(url);
     if (raw->mysql == NULL)
         return -1;
     if (mysql_set_character_set(raw->mysql, "utf8mb4") != 0 ||
@@ -294,7 +294,7 @@ static int raw_pair(void *context)
 
 static double count_updates(const char *url)
 {
-    MYSQL *mysql = open_plain(url);
+    MYSQL *mysql = raw_mysql_connect(url);
     MYSQL_RES *rows;
     MYSQL_ROW row;
     double n = 0;
