@@ -41,13 +41,14 @@ if [ -z "$between_pgsql$between_mysql" ]; then
 fi
 start haproxy -db -f "$folder/haproxy.cfg"
 
-# Heartbeats every two thirds of a second, so each finds its connection ended: it is held beyond its ttl, and
-# nobody else gets it before it is given back.
+# Heartbeats every two thirds of a second, so each finds its connection ended: it is held beyond
+# its ttl, and nobody else gets it before it is given back.
 held()
 {
     local strategy=$1 waiter
     rm -f "$folder/began" "$folder/ended"
     start "$DBLOCK" run -S "$strategy" -t 2 --report "$folder/report" "$name" -- \
+        `# sleeps because it is to be held beyond its ttl` \
         sh -c "touch $folder/began; sleep 3; date +%s%N > $folder/ended"
     holder=$!
     until_true "$on: is held" test -e "$folder/began" || return

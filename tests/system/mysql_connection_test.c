@@ -310,7 +310,7 @@ static void missing_rights__are_e_permission(void **state)
     connection = mysql_fixture_connect_to(&fixture, target, DBLOCK_ROLE_SHORT);
     assert_non_null(connection);
     assert_int_equal(take_within(connection, "x", "x", SECOND), DBLOCK_E_PERMISSION);
-    assert_non_null(strstr(fixture.error.hint, "GRANT SELECT, INSERT"));
+    assert_non_null(strstr(fixture.error.hint, "dblock schema -g USER@HOST mysql"));
     mysql_fixture_limit(&fixture, 5 * SECOND, -1);
     assert_int_equal(fixture.driver->connection.verify(
                          connection, &fixture.call, &fixture.answer, &fixture.error),
@@ -318,7 +318,7 @@ static void missing_rights__are_e_permission(void **state)
     mysql_fixture_limit(&fixture, 5 * SECOND, -1);
     assert_int_equal(
         fixture.driver->install(target, &fixture.call, &fixture.error), DBLOCK_E_PERMISSION);
-    assert_non_null(strstr(fixture.error.hint, "GRANT CREATE"));
+    assert_non_null(strstr(fixture.error.hint, "dblock schema -g"));
     /* another user's advisory lock */
     adviser = mysql_fixture_connect(&fixture, DBLOCK_ROLE_ADVISORY);
     assert_int_equal(mysql_take(&fixture, adviser, DBLOCK_ADVISORY, "x", "x", NULL, 0), YES);
