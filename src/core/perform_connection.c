@@ -3,6 +3,7 @@
  * advisory). */
 #include <string.h>
 
+#include "core/borrowed.h"
 #include "core/channel.h"
 #include "core/driver_steps.h"
 #include "core/link.h"
@@ -20,6 +21,12 @@ void dblk_perform_seed(struct dblk_attempt *attempt, uint64_t now_us, struct dbl
     dblock_status status;
 
     memset(&answer, 0, sizeof answer);
+    /* beside a connection of the application, as the lock itself: that may be in a transaction */
+    if (dblk_is_borrowing(client) && !dblk_is_borrowed(client, DBLOCK_ROLE_ROW)) {
+        status = dblk_control_ask(client, client->driver->row.seed, &attempt->lock->subject, &call,
+            &answer, &attempt->error);
+        goto done;
+    }
     status =
         dblk_link_lend(client, &now_us, call.deadline_us, call.cancel_fd, &link, &attempt->error);
     if (status == DBLOCK_OK) {
@@ -28,6 +35,7 @@ void dblk_perform_seed(struct dblk_attempt *attempt, uint64_t now_us, struct dbl
             link->connection, &call, &attempt->lock->subject, &answer, &attempt->error);
         dblk_link_return(client, link);
     }
+done:
     if (status != DBLOCK_OK)
         dblk_event_failed(attempt, status, is_reused, event);
     else
