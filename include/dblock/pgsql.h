@@ -18,6 +18,47 @@ DBLOCK_API const dblock_driver *dblock_pgsql_driver(void);
 struct pg_conn; /* PGconn */
 
 /**
+ * dblock_pgsql_open_on - a client over a connection of the application
+ *
+ * For programs that have one connection and no thread beside it. It is used inside of calls of
+ * this client only, and left as it was: settings of the session, transaction, prepared statements
+ * (but for the unnamed one, as by PQexec()), notice receivers, notifications that came. A client by
+ * dblock_open(), beside it, can do more, and is of use to many threads.
+ *
+ * What is different:
+ *   - Never a part of a transaction of yours: in one, everything that needs the connection is
+ *     E_ARGUMENT, an acquire, a release (the lock stays held) and an extend alike. There are
+ *     _acquire_in, _guard and _release_in for that, with locks of this client as well.
+ *   - No heartbeat, unless config->keeper_url says how to reach the database besides: a lease needs
+ *     options.heartbeat = DBLOCK_HEARTBEAT_OFF (E_UNSUPPORTED), ends with its ttl, and is extended
+ *     by you.
+ *   - A row lock is an open transaction: E_UNSUPPORTED without keeper_url; with it, it is taken on a
+ *     connection of dblock's own. The same goes for the row of a new name and for tokens, which
+ *     dblock_pgsql_acquire_in() wants.
+ *   - An advisory lock is the session's: held until it is released or the connection ends, which
+ *     the next call finds; dblock_lock_remaining_ms() is longer than any ttl. One that the session
+ *     has by other means is BUSY. A list does not show it, and no break ends it.
+ *   - Who waits looks from time to time; DBLOCK_FAIR needs keeper_url, and is not for advisory.
+ *   - What dblock_lock_free() leaves to the keeper is done by the next acquire, or dblock_close().
+ *   - dblock_schema_install() needs keeper_url.
+ *
+ * One thread at a time, for the connection and this client together. Close the client before the
+ * connection, which stays open, and in no transaction of yours: in one, what it holds ends with its
+ * ttl or with the session. After PQreset() what the session held is lost. A message more for the
+ * first call; each of the others takes one round trip as ever, in a transaction of its own.
+ *
+ * Parameters
+ *   connection  yours; blocking, in no pipeline, no transaction, nothing unread and no COPY under
+ *               way, whenever a call has to do with the database: else E_ARGUMENT. Broken:
+ *               E_CONNECTION. If no answer comes within io_timeout_ms: close it
+ *   config      as dblock_open(); connections_max is 1
+ *
+ * Returns as dblock_open().
+ */
+DBLOCK_API dblock_status dblock_pgsql_open_on(struct pg_conn *connection,
+    const struct dblock_config *config, dblock_client **ret_client, struct dblock_error *reterr);
+
+/**
  * dblock_pgsql_acquire_in - lock a name in the application's open transaction
  *
  * Its COMMIT or ROLLBACK frees it, and nothing else does (ROLLBACK TO a savepoint

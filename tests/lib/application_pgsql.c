@@ -72,6 +72,12 @@ static dblock_status acquire_in(dblock_client *client, void *connection, const c
     return dblock_pgsql_acquire_in(client, connection, name, options, ret_lock, error);
 }
 
+static dblock_status open_on(void *connection, const struct dblock_config *config,
+    dblock_client **ret_client, struct dblock_error *error)
+{
+    return dblock_pgsql_open_on(connection, config, ret_client, error);
+}
+
 const struct application application_pgsql = { .database = &contract_pgsql,
     .begin = "BEGIN ISOLATION LEVEL READ COMMITTED",
     .begin_snapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ",
@@ -87,6 +93,7 @@ const struct application application_pgsql = { .database = &contract_pgsql,
     .watch = watch,
     .unwatch = dblock_pgsql_unwatch,
     .pause = "SELECT 0 FROM pg_sleep(# / 1000.0)",
-    .acquire_in = acquire_in };
+    .acquire_in = acquire_in,
+    .open_on = open_on };
 
 #endif

@@ -100,7 +100,7 @@ static void put_known_subject(const struct dblock_connection *connection,
 static dblock_status refuse_pooler(const struct dblock_connection *connection,
     const struct dblock_subject *subject, struct dblock_error *reterr)
 {
-    if (!connection->is_pooled)
+    if (!connection->is_pooled || connection->is_direct)
         return DBLOCK_OK;
     return dblock_error_set(reterr, DBLOCK_E_UNSUPPORTED,
         "use a URL that leads to the server directly, or strategy lease",
@@ -150,21 +150,30 @@ static dblock_status attempt(struct dblock_connection *connection, const struct 
 {
     struct pgsql_parameters parameters;
     struct pgsql_message message;
+    const PGresult *taken;
     dblock_status status;
 
     put_known_subject(connection, &parameters, subject);
     pgsql_message_init(
         &message, connection, call, "take advisory", subject->name, PGSQL_READS);
-    status = pgsql_message_ask(&message, STATEMENT_ADVISORY_TAKE, &parameters, reterr);
-    if (status == DBLOCK_OK && PQntuples(message.results[0]) == 0) {
+    if (connection->is_lent) { /* the session may have it by the application, or another client */
+        pgsql_message_add(&message, STATEMENT_ADVISORY_PROVE, &parameters);
+        pgsql_message_add(&message, STATEMENT_ADVISORY_TAKE, &parameters);
+        status = pgsql_message_run(&message, reterr);
+    } else {
+        status = pgsql_message_ask(&message, STATEMENT_ADVISORY_TAKE, &parameters, reterr);
+    }
+    taken = status == DBLOCK_OK ? message.results[message.n_results - 1] : NULL;
+    if (status == DBLOCK_OK && PQntuples(taken) == 0) {
         answer->outcome = DBLOCK_ANSWER_BUSY;
-    } else if (status == DBLOCK_OK && PQgetisnull(message.results[0], 0, 0)) {
+    } else if (status == DBLOCK_OK && PQgetisnull(taken, 0, 0)) {
         status = pgsql_advisory_refuse_standby(subject, reterr);
     } else if (status == DBLOCK_OK) {
-        int64_t id = pgsql_get_int64(message.results[0], 0, 0);
+        int64_t id = pgsql_get_int64(taken, 0, 0);
 
         answer->outcome = DBLOCK_ANSWER_YES;
-        *ret_is_again = has_id(connection, id);
+        *ret_is_again = has_id(connection, id) ||
+            (connection->is_lent && pgsql_get_bool(message.results[0], 0, 1));
         if (!*ret_is_again)
             connection->ids[connection->n_ids++] = id;
         pgsql_advisory_remember(connection, subject, id);
@@ -189,6 +198,39 @@ static void fill_own(const struct dblock_connection *connection,
     dblock_text_copy(holder->label, sizeof holder->label, connection->target->label);
 }
 
+enum { ASK_FIRST_US = 2000, ASK_LAST_US = 50000 };
+
+/* The server's queue would keep the application's connection, and a cancel there would cost it
+ * locks of its own: so it is asked from time to time. */
+static dblock_status ask_again(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_take *take, int *ret_is_again,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    uint64_t now_us = dblock_clock_us();
+    uint64_t until_us = take->wait_us < UINT64_MAX - now_us ? now_us + take->wait_us : UINT64_MAX;
+    uint64_t pause_us = ASK_FIRST_US;
+    dblock_status status;
+
+    if (take->is_fair)
+        return dblock_error_set(reterr, DBLOCK_E_UNSUPPORTED, "leave DBLOCK_FAIR out",
+            "cannot take advisory \"%s\" in order of arrival over a connection of the application",
+            take->subject.name);
+    for (;;) {
+        struct dblock_call pause = { 0, call->cancel_fd };
+        struct dblock_call step = { now_us + connection->target->io_timeout_us, -1 };
+
+        status = attempt(connection, &step, &take->subject, ret_is_again, answer, reterr);
+        now_us = dblock_clock_us();
+        if (status != DBLOCK_OK || answer->outcome == DBLOCK_ANSWER_YES || now_us >= until_us)
+            return status;
+        pause.deadline_us = pause_us < until_us - now_us ? now_us + pause_us : until_us;
+        if (dblock_fd_wait(-1, 0, &pause, 1) < 0)
+            return DBLOCK_CANCELLED;
+        pause_us = 2 * pause_us < ASK_LAST_US ? 2 * pause_us : ASK_LAST_US;
+        now_us = dblock_clock_us();
+    }
+}
+
 dblock_status pgsql_advisory_take(struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_take *take, struct dblock_grant *holder,
     struct dblock_answer *answer, struct dblock_error *reterr)
@@ -201,7 +243,9 @@ dblock_status pgsql_advisory_take(struct dblock_connection *connection,
         return status;
     if (make_room(connection) != 0)
         return dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "out of memory");
-    if (take->wait_us > 0 && connection->n_ids == 0)
+    if (take->wait_us > 0 && connection->is_lent)
+        status = ask_again(connection, call, take, &is_again, answer, reterr);
+    else if (take->wait_us > 0 && connection->n_ids == 0)
         status = pgsql_advisory_wait(connection, call, take, answer, reterr);
     else
         status = attempt(connection, call, subject, &is_again, answer, reterr);
@@ -269,6 +313,26 @@ dblock_status pgsql_advisory_drop(struct dblock_connection *connection,
         status = DBLOCK_OK;
     }
     return pgsql_message_fini(&message, status, answer);
+}
+
+void pgsql_advisory_leave(struct dblock_connection *connection)
+{
+    struct dblock_call call = { dblock_clock_us() + connection->target->io_timeout_us, -1 };
+    struct pgsql_message message;
+    struct pgsql_parameters parameters;
+    struct dblock_answer unused;
+    dblock_status status = DBLOCK_OK;
+
+    while (status == DBLOCK_OK && connection->n_ids > 0 && !connection->is_broken) {
+        const struct dblock_subject subject = {
+            "", 0, connection->ids[--connection->n_ids], 1 };
+
+        pgsql_advisory_put(&parameters, &subject);
+        pgsql_message_init(
+            &message, connection, &call, "release advisory", NULL, PGSQL_READS);
+        status = pgsql_message_ask(&message, STATEMENT_ADVISORY_DROP, &parameters, NULL);
+        status = pgsql_message_fini(&message, status, &unused);
+    }
 }
 
 dblock_status pgsql_advisory_prove(struct dblock_connection *connection,

@@ -19,6 +19,9 @@ dblock_status pgsql_advisory_give_back(struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_subject *subject, int64_t *ret_now_us,
     struct dblock_error *reterr);
 
+/* Of a connection that is not ours: gives back all that it holds for us. */
+void pgsql_advisory_leave(struct dblock_connection *connection);
+
 /* Until the lock is had or the wait is over, on a connection without a lock, which has room for
  * an id. What it gets it does not have already. */
 dblock_status pgsql_advisory_wait(struct dblock_connection *connection,

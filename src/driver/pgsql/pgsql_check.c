@@ -13,7 +13,7 @@ dblock_status pgsql_observe_check(struct dblock_connection *connection,
     int row;
 
     parameters.n = 0;
-    pgsql_put_bool(&parameters, connection->is_pooled);
+    pgsql_put_bool(&parameters, connection->is_pooled && !connection->is_direct);
     pgsql_put_text(&parameters, connection->target->schema_quoted);
     pgsql_message_init(&message, connection, call, "look at the server", NULL, PGSQL_READS);
     status = pgsql_message_ask(&message, STATEMENT_CHECK, &parameters, reterr);

@@ -14,6 +14,9 @@ struct dblock_connection {
     int is_broken;  /* of no use any more: lost, or out of step with the server */
     int is_busy;    /* a message is under way: closing now interrupts the server */
     int is_pooled;  /* something between us and the server changes sessions: nothing lasts */
+    int is_lent;    /* the application's: taken and given back for each message, see pgsql_loan.h */
+    int is_direct;  /* and it leads to one session of the server */
+    int server_pid; /* of it, as libpq knows that; 0 not asked yet */
     int is_holding; /* row: its transaction has the lock */
     uint64_t slice_us; /* how long one wait on the server may last */
     int has_queue;     /* those who wait may call the procedures that do it */

@@ -3,6 +3,7 @@
 #include <dblock/pgsql.h>
 
 #include "pgsql_line.h"
+#include "pgsql_loan.h"
 #include "pgsql_sql.h"
 #include "pgsql_steps.h"
 
@@ -16,10 +17,10 @@ static const struct dblock_driver driver = {
     .install = pgsql_install,
     .connection =
         {
-            .open = pgsql_connection_open,
-            .close = pgsql_connection_close,
+            .open = pgsql_loan_open,
+            .close = pgsql_loan_close,
             .is_alive = pgsql_connection_is_alive,
-            .fd = pgsql_connection_fd,
+            .fd = pgsql_loan_fd,
             .ping = pgsql_connection_ping,
             .verify = pgsql_connection_verify,
         },

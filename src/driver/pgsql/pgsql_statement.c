@@ -13,6 +13,7 @@
 
 #include "pgsql_cancel.h"
 #include "pgsql_error.h"
+#include "pgsql_loan.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -59,7 +60,7 @@ static void send_statement(struct pgsql_message *message, enum pgsql_statement s
     const int *sizes = parameters != NULL ? parameters->sizes : NULL;
     int is_sent;
 
-    if (connection->is_broken)
+    if (connection->is_broken || message->is_kept_out)
         return;
     if (message->n_entries == 0 && !set_pipeline(connection->pg, PQ_PIPELINE_ON)) {
         connection->is_broken = 1;
@@ -99,6 +100,7 @@ void pgsql_message_init(struct pgsql_message *message, struct dblock_connection 
     message->is_refused = 0;
     message->n_entries = 0;
     message->n_results = 0;
+    message->is_kept_out = connection->is_lent && !pgsql_loan_take(connection);
     if (connection->is_pooled && !connection->is_holding && !(flags & PGSQL_OWN_BOUNDS)) {
         message->is_bounded = 1;
         pgsql_message_add_begin(message);
@@ -141,7 +143,7 @@ void pgsql_message_add_nothing(struct pgsql_message *message)
 
 /* Uncaught, a cancel request is a line in the server's log. So one that is wanted at once waits
  * until the server has most likely come to where it is caught. */
-enum { LEAST_WAIT_US = 5000, CANCEL_LIMIT_US = 250000 };
+enum { LEAST_WAIT_US = 5000, CANCEL_LIMIT_US = 250000, LATE_LIMIT_US = 2000000 };
 
 /* 0: the server is out of reach. */
 static int interrupt(struct pgsql_message *message, short events)
@@ -219,6 +221,7 @@ struct reading {
     int n_succeeded;
     int is_in_time;
     int is_synced;
+    int place; /* of the entry whose answers come */
 };
 
 static void take_error(struct reading *reading, PGresult *result)
@@ -263,12 +266,13 @@ static void read_answers(struct pgsql_message *message, struct reading *reading)
 {
     PGconn *pg = message->connection->pg;
     PGresult *result = NULL;
-    int i = 0;
+    int i = reading->place;
 
     reading->is_in_time = 1;
     while (!reading->is_synced && PQstatus(pg) == CONNECTION_OK) {
         if (!fetch(message, &result)) {
             reading->is_in_time = 0;
+            reading->place = i;
             return;
         }
         if (result == NULL) { /* ends the answers of one statement; alone, of the message */
@@ -319,6 +323,41 @@ static dblock_status judge(struct pgsql_message *message, const struct reading *
         connection, message->action, message->name, reading->error, reterr);
 }
 
+/* The application's connection is not left in the middle: what runs is cancelled, and waited for. */
+static void end_late(struct pgsql_message *message, struct reading *reading)
+{
+    struct dblock_call more = { dblock_clock_us() + LATE_LIMIT_US, -1 };
+    const struct dblock_call *call = message->call;
+
+    if (PQstatus(message->connection->pg) != CONNECTION_OK ||
+        !pgsql_cancel(message->connection->pg, CANCEL_LIMIT_US))
+        return;
+    message->call = &more;
+    read_answers(message, reading);
+    message->call = call;
+}
+
+/* A transaction that failed in the middle of its message is still open. */
+static void roll_back(struct pgsql_message *message)
+{
+    struct dblock_connection *connection = message->connection;
+    PGconn *pg = connection->pg;
+    struct dblock_call limit = { dblock_clock_us() + LATE_LIMIT_US, -1 };
+    const struct dblock_call *call = message->call;
+    PGresult *result = NULL;
+    int is_there = 0;
+
+    if (PQstatus(pg) != CONNECTION_OK || PQtransactionStatus(pg) == PQTRANS_IDLE)
+        return;
+    message->call = &limit;
+    if (set_pipeline(pg, PQ_PIPELINE_OFF) && PQsendQuery(pg, "ROLLBACK"))
+        while ((is_there = flush(message) == 1 && fetch(message, &result)) && result != NULL)
+            PQclear(result);
+    message->call = call;
+    if (!is_there)
+        connection->is_broken = 1;
+}
+
 static dblock_status refuse_broken(struct pgsql_message *message, struct dblock_error *reterr)
 {
     message->connection->is_broken = 1;
@@ -329,7 +368,7 @@ static dblock_status refuse_broken(struct pgsql_message *message, struct dblock_
 /* `sent`: 1 all of it, 0 not in time, -1 not all of it, maybe. */
 static dblock_status finish(struct pgsql_message *message, int sent, struct dblock_error *reterr)
 {
-    struct reading reading = { NULL, 0, 0, 1, 0 };
+    struct reading reading = { NULL, 0, 0, 1, 0, 0 };
     dblock_status status;
 
     if (message->flags & PGSQL_WAITS)
@@ -338,6 +377,10 @@ static dblock_status finish(struct pgsql_message *message, int sent, struct dblo
         sent = flush(message);
     if (sent != 0)
         read_answers(message, &reading);
+    if (message->connection->is_lent && !reading.is_synced)
+        end_late(message, &reading);
+    if (message->is_bounded && reading.is_synced)
+        roll_back(message);
     message->connection->is_busy = !reading.is_synced;
     status = judge(message, &reading, sent, reterr);
     if (reading.error == NULL)
@@ -348,7 +391,7 @@ static dblock_status finish(struct pgsql_message *message, int sent, struct dblo
     return status;
 }
 
-dblock_status pgsql_message_run(struct pgsql_message *message, struct dblock_error *reterr)
+static dblock_status run(struct pgsql_message *message, struct dblock_error *reterr)
 {
     struct dblock_connection *connection = message->connection;
 
@@ -358,6 +401,19 @@ dblock_status pgsql_message_run(struct pgsql_message *message, struct dblock_err
         return refuse_broken(message, reterr);
     connection->is_busy = 1;
     return finish(message, PQpipelineSync(connection->pg) ? 1 : -1, reterr);
+}
+
+dblock_status pgsql_message_run(struct pgsql_message *message, struct dblock_error *reterr)
+{
+    struct dblock_connection *connection = message->connection;
+    dblock_status status;
+
+    if (message->is_kept_out)
+        return pgsql_loan_refuse(connection, message->action, message->name, reterr);
+    status = run(message, reterr);
+    if (connection->is_lent)
+        pgsql_loan_give_back(connection);
+    return status;
 }
 
 dblock_status pgsql_message_ask(struct pgsql_message *message, enum pgsql_statement statement,

@@ -44,6 +44,7 @@ struct pgsql_message {
     const char *action; /* "take lease", for messages */
     const char *name;   /* of the lock, or NULL */
     int flags;
+    int is_kept_out;    /* the connection is lent, and was not to be had */
     int is_alone;       /* one statement outside of libpq's pipeline mode */
     int is_bounded;     /* wrapped in a transaction here */
     uint64_t sent_us;   /* of one that waits */

@@ -7,6 +7,7 @@
 
 #include <dblock/sys/driver.h>
 
+#include <libpq-fe.h>
 #include <stdatomic.h>
 
 #include "pgsql_alarm.h"
@@ -26,6 +27,8 @@ struct dblock_target {
     int64_t pid;
     uint64_t io_timeout_us;
     uint64_t ttl_us;
+    PGconn *lent;             /* the application's connection: the only one there is; NULL */
+    atomic_flag is_lent_used; /* by a message */
     /* for waits on connections of the application: of whoever needs it first */
     atomic_flag is_alarm_used;
     struct pgsql_alarm alarm;

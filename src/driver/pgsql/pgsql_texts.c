@@ -13,6 +13,7 @@ const struct pgsql_text pgsql_texts[N_STATEMENTS] = {
     [STATEMENT_OPEN] = { "connection_open", pgsql_sql_connection_open },
     [STATEMENT_OPEN_14] = { "connection_open_14", pgsql_sql_connection_open_14 },
     [STATEMENT_OPEN_17] = { "connection_open_17", pgsql_sql_connection_open_17 },
+    [STATEMENT_OPEN_LENT] = { "connection_open_lent", pgsql_sql_connection_open_lent },
     [STATEMENT_POOLED_SETTINGS] = { "pooled_settings", pgsql_sql_pooled_settings },
     [STATEMENT_PING] = { "ping", pgsql_sql_ping },
     [STATEMENT_PING_ADVISORY] = { "ping_advisory", pgsql_sql_ping_advisory },

@@ -12,6 +12,7 @@ enum pgsql_statement { /* insert's are lease's plus an offset, in the same order
     STATEMENT_OPEN,
     STATEMENT_OPEN_14,
     STATEMENT_OPEN_17,
+    STATEMENT_OPEN_LENT,
     STATEMENT_POOLED_SETTINGS,
     STATEMENT_PING,
     STATEMENT_PING_ADVISORY,

@@ -15,7 +15,7 @@ dblock_status pgsql_token_draw(struct dblock_connection *connection,
 
     /* the lock's connection keeps one of the pooler's connections busy, and a few locks all of
      * them: the second one that this needs would then come when it is too late */
-    if (connection->is_pooled)
+    if (connection->is_pooled && !connection->is_lent)
         return dblock_error_set(reterr, DBLOCK_E_UNSUPPORTED,
             "use a URL that leads to the server directly, or strategy lease",
             "cannot draw a token of row \"%s\": the connection goes through a pooler",

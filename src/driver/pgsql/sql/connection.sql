@@ -71,15 +71,24 @@ SELECT CASE WHEN pg_catalog.pg_backend_pid() = $1::integer THEN
     pg_catalog.set_config('transaction_timeout', '0', false)
 END;
 
+-- name: connection_open_lent
+-- in: $1 what libpq holds for the server's process (int)
+-- out: clock, is it a direct connection
+-- Over a connection of the application: nothing is set, now or later.
+-- Reads nothing and waits for nothing.
+SELECT pg_catalog.clock_timestamp(), pg_catalog.pg_backend_pid() = $1::integer;
+
 -- name: pooled_settings
 -- in: $1 lock and statement limit (text, ms)
 -- out: the settings
--- Behind a pooler, after BEGIN ISOLATION LEVEL READ COMMITTED and before the statement
--- proper: holds for this transaction only, so nothing stays behind.
+-- Behind a pooler and over a connection of the application, after BEGIN ISOLATION LEVEL READ
+-- COMMITTED and before the statement proper: holds for this transaction only, so nothing stays
+-- behind. Labels are UTF-8, whatever the application reads and writes.
 -- A statement that lowers the commit mode for itself (lease_drop) comes after it.
 SELECT pg_catalog.set_config('lock_timeout', $1::text, true),
     pg_catalog.set_config('statement_timeout', $1::text, true),
     pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
+    pg_catalog.set_config('client_encoding', 'UTF8', true),
     CASE WHEN pg_catalog.current_setting('synchronous_commit') = 'off' THEN
         pg_catalog.set_config('synchronous_commit', 'on', true)
     END;
