@@ -23,6 +23,56 @@ extern "C" {
 DBLOCK_API const dblock_driver *dblock_mysql_driver(void);
 
 /**
+ * dblock_mysql_open_on - a client over a connection of the application
+ *
+ * For programs that have one connection and no thread beside it. It is used inside of calls of
+ * this client only, and left as it was: session variables, transaction, prepared statements, named
+ * locks, default database, LAST_INSERT_ID(). (Not mysql_insert_id() and mysql_affected_rows(),
+ * which are of the last statement. A SET TRANSACTION without SESSION is used up.) That costs about
+ * three round trips more for each call: a client by dblock_open(), beside it, is faster, can do
+ * more, and is of use to many threads.
+ *
+ * What is different:
+ *   - Never a part of a transaction of yours: in one, everything that needs the connection is
+ *     E_ARGUMENT, an acquire, a release (the lock stays held) and an extend alike. There are
+ *     _acquire_in, _guard and _release_in for that, with locks of this client as well. With
+ *     autocommit off that holds from the first statement after COMMIT on.
+ *   - No heartbeat, unless config->keeper_url says how to reach the database besides: a lease needs
+ *     options.heartbeat = DBLOCK_HEARTBEAT_OFF (E_UNSUPPORTED), ends with its ttl, and is extended
+ *     by you.
+ *   - A row lock is an open transaction: E_UNSUPPORTED without keeper_url; with it, it is taken on a
+ *     connection of dblock's own. The same goes for the row of a new name and for tokens, which
+ *     dblock_mysql_acquire_in() wants, and for dblock_mysql_watch().
+ *   - An advisory lock is the session's: held until it is released or the connection ends, which
+ *     the next call finds; dblock_lock_remaining_ms() is longer than any ttl. One that the session
+ *     has by other means is BUSY.
+ *   - Who waits looks from time to time; DBLOCK_FAIR needs keeper_url, and is not for advisory.
+ *   - What dblock_lock_free() leaves to the keeper is done by the next acquire, or dblock_close().
+ *   - dblock_schema_install() needs keeper_url.
+ *
+ * One thread at a time, for the connection and this client together. Close the client before the
+ * connection, which stays open, and in no transaction of yours: in one, what it holds ends with its
+ * ttl or with the session.
+ *
+ * Parameters
+ *   mysql        yours (MYSQL *), connected without CLIENT_FOUND_ROWS; in no transaction, and nothing
+ *                unread, whenever a call has to do with the database: else E_ARGUMENT. If no answer
+ *                comes within io_timeout_ms it is of no use any more: E_CONNECTION, E_UNCERTAIN (with
+ *                Oracle's client library its MYSQL_OPT_READ_TIMEOUT counts)
+ *   client_text  mysql_get_client_info(), as your program sees it: two client
+ *                libraries in one process would crash it. The function without
+ *                "_", which is there after <mysql.h>, fills it in
+ *   config       as dblock_open(); connections_max is 1. `schema`: the database of the tables; NULL
+ *                the default database at the first call
+ *
+ * Returns as dblock_open(), and
+ *   DBLOCK_E_UNSUPPORTED  CLIENT_FOUND_ROWS
+ *   DBLOCK_E_DRIVER       another client library than the driver's
+ */
+DBLOCK_API dblock_status dblock_mysql_open_on_(void *mysql, const char *client_text,
+    const struct dblock_config *config, dblock_client **ret_client, struct dblock_error *reterr);
+
+/**
  * dblock_mysql_acquire_in - lock a name in the application's open transaction
  *
  * Its COMMIT or ROLLBACK frees it, as does the end of the connection, and nothing else:
@@ -181,6 +231,11 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_mysql_watch_(
 DBLOCK_API void dblock_mysql_unwatch(dblock_lock *lock);
 
 #if defined(_mysql_h) || defined(_mysql_h_) /* Oracle's and MariaDB's <mysql.h> */
+static inline dblock_status dblock_mysql_open_on(MYSQL *mysql, const struct dblock_config *config,
+    dblock_client **ret_client, struct dblock_error *reterr)
+{
+    return dblock_mysql_open_on_(mysql, mysql_get_client_info(), config, ret_client, reterr);
+}
 static inline dblock_status dblock_mysql_acquire_in(dblock_client *client, MYSQL *mysql,
     const char *name, const struct dblock_options *options, dblock_lock **ret_lock,
     struct dblock_error *reterr)

@@ -43,7 +43,8 @@ struct sqlite3;
  *
  * One thread at a time, for the connection and this client together. Who waits for somebody else's
  * write lock does so within the limits of the call, with a busy handler of yours as long as that
- * wants. Close the client before the connection; that stays open.
+ * wants. Close the client before the connection, which stays open, and in no transaction of yours:
+ * in one, the leases that it holds end with their ttl.
  *
  * Parameters
  *   database   yours; its main database is the file. In no transaction, and no statement in the

@@ -90,6 +90,12 @@ static dblock_status watch(dblock_lock *lock, void *connection, struct dblock_er
     return dblock_mysql_watch(lock, connection, error);
 }
 
+static dblock_status open_on(void *connection, const struct dblock_config *config,
+    dblock_client **ret_client, struct dblock_error *error)
+{
+    return dblock_mysql_open_on(connection, config, ret_client, error);
+}
+
 const struct application application_mysql = { .database = &contract_mysql,
     .begin = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;BEGIN",
     .begin_snapshot = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ;BEGIN",
@@ -107,6 +113,7 @@ const struct application application_mysql = { .database = &contract_mysql,
     .run = run,
     .number = number,
     .guard = guard,
+    .open_on = open_on,
     .acquire_in = acquire_in,
     .release_in = release_in,
     .watch = watch,

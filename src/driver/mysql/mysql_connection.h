@@ -7,10 +7,12 @@
 
 #include <mysql.h>
 
+#include "mysql_loan.h"
 #include "mysql_statement.h"
 #include "mysql_wire.h"
 
 struct mysql_bells;
+struct mysql_held;
 
 /* The place of a connection of the role LINE (mysql_line.c). */
 struct mysql_place {
@@ -32,6 +34,11 @@ struct dblock_connection {
     struct mysql_wire wire;
     const struct dblock_target *target;
     int role;    /* DBLOCK_ROLE_* */
+    int is_lent; /* it is the application's, and ours in a step only (mysql_loan.h) */
+    struct mysql_loan loan;  /* of such a step */
+    int has_locks;           /* lent: named locks are this connection's own */
+    struct mysql_held *held; /* lent: the advisory locks that it has for us */
+    char database[256];      /* lent: that of the tables; "" not known yet */
     int is_dead; /* the server is not heard on this any more */
     uint64_t used_us; /* when something was last sent (CLOCK_BOOTTIME) */
 

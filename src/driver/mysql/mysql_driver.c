@@ -4,13 +4,10 @@
 #include <dblock/mysql.h>
 #include <dblock/sys/driver.h>
 
-#include "mysql_advisory.h"
 #include "mysql_connection.h"
-#include "mysql_insert.h"
 #include "mysql_install.h"
-#include "mysql_lease.h"
+#include "mysql_lent.h"
 #include "mysql_line.h"
-#include "mysql_observe.h"
 #include "mysql_row.h"
 #include "mysql_session.h"
 #include "mysql_sql.h"
@@ -25,36 +22,36 @@ static const struct dblock_driver driver = {
     .target_close = mysql_target_close,
     .install = mysql_install,
     .connection = {
-        .open = mysql_connection_open,
-        .close = mysql_connection_close,
+        .open = mysql_lent_open,
+        .close = mysql_lent_close,
         .is_alive = mysql_connection_is_alive,
-        .fd = mysql_connection_fd,
-        .ping = mysql_connection_ping,
-        .verify = mysql_connection_verify,
+        .fd = mysql_lent_fd,
+        .ping = mysql_lent_ping,
+        .verify = mysql_lent_verify,
     },
     .session = {
-        .begin = mysql_session_begin,
+        .begin = mysql_lent_session_begin,
         .renew = mysql_session_renew,
-        .end = mysql_session_end,
+        .end = mysql_lent_session_end,
         .holds = mysql_session_holds,
     },
     .lease = {
-        .take = mysql_lease_take,
-        .drop = mysql_lease_drop,
-        .extend = mysql_lease_extend,
-        .look = mysql_lease_look,
-        .draw = mysql_lease_draw,
-        .take_many = mysql_lease_take_many,
-        .drop_many = mysql_lease_drop_many,
+        .take = mysql_lent_lease_take,
+        .drop = mysql_lent_lease_drop,
+        .extend = mysql_lent_lease_extend,
+        .look = mysql_lent_lease_look,
+        .draw = mysql_lent_lease_draw,
+        .take_many = mysql_lent_lease_take_many,
+        .drop_many = mysql_lent_lease_drop_many,
     },
     .insert = {
-        .take = mysql_insert_take,
-        .drop = mysql_insert_drop,
-        .extend = mysql_insert_extend,
-        .look = mysql_insert_look,
-        .draw = mysql_insert_draw,
-        .take_many = mysql_insert_take_many,
-        .drop_many = mysql_insert_drop_many,
+        .take = mysql_lent_insert_take,
+        .drop = mysql_lent_insert_drop,
+        .extend = mysql_lent_insert_extend,
+        .look = mysql_lent_insert_look,
+        .draw = mysql_lent_insert_draw,
+        .take_many = mysql_lent_insert_take_many,
+        .drop_many = mysql_lent_insert_drop_many,
     },
     .line = {
         .stand = mysql_line_stand,
@@ -71,17 +68,17 @@ static const struct dblock_driver driver = {
     },
     .advisory = {
         .seed = NULL,
-        .take = mysql_advisory_take,
-        .drop = mysql_advisory_drop,
-        .prove = mysql_advisory_prove,
-        .draw = mysql_advisory_draw,
+        .take = mysql_lent_advisory_take,
+        .drop = mysql_lent_advisory_drop,
+        .prove = mysql_lent_advisory_prove,
+        .draw = mysql_lent_advisory_draw,
     },
     .observe = {
-        .list = mysql_observe_list,
-        .end = mysql_observe_end,
-        .end_token = mysql_observe_end_token,
-        .purge = mysql_observe_purge,
-        .check = mysql_observe_check,
+        .list = mysql_lent_list,
+        .end = mysql_lent_break,
+        .end_token = mysql_lent_end_token,
+        .purge = mysql_lent_purge,
+        .check = mysql_lent_check,
     },
 };
 

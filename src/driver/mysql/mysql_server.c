@@ -13,8 +13,9 @@
 #include "mysql_text.h"
 
 /* "10.11.19-MariaDB-1" or "5.5.5-10.11.19-MariaDB" or "8.0.36" as 101119, 80036. */
-static void read_version(struct dblock_connection *connection, const char *text)
+void mysql_server_read_version(struct dblock_connection *connection)
 {
+    const char *text = mysql_get_server_info(connection->mysql);
     unsigned int major = 0, minor = 0, patch = 0;
 
     connection->is_mariadb = strstr(text, "MariaDB") != NULL;
@@ -42,6 +43,8 @@ static unsigned int read_cluster(
     if (connection->is_mariadb && facts.values[0][0] == '1') {
         connection->is_multi_writer = 1;
         dblock_text_copy(connection->multi_writer, sizeof connection->multi_writer, "Galera");
+        if (connection->is_lent) /* each step sets it for itself */
+            return 0;
         return mysql_text_run(connection, mysql_sql_sync_reads, call, 1, 0, NULL);
     }
     if (!connection->is_mariadb && facts.values[0][0] == '0' && facts.values[1][0] == '1') {
@@ -87,20 +90,14 @@ static int has_locks_of_its_own(const struct dblock_connection *connection, cons
         connection->version >= (connection->is_mariadb ? 100002 : 50705);
 }
 
-unsigned int mysql_server_greet(struct dblock_connection *connection,
+unsigned int mysql_server_look(struct dblock_connection *connection,
     const struct dblock_call *call, struct dblock_answer *answer)
 {
     struct mysql_text_answer facts;
-    unsigned int code;
+    unsigned int code = mysql_text_run(connection, mysql_sql_session_facts, call, 1, 0, &facts);
 
-    read_version(connection, mysql_get_server_info(connection->mysql));
-    code = set_session(connection, call);
-    if (code == 0)
-        code = mysql_text_run(connection, mysql_sql_session_facts, call, 1, 0, &facts);
     if (code == 0)
         code = read_cluster(connection, call);
-    if (code == 0 && connection->role == DBLOCK_ROLE_ROW)
-        code = mysql_text_run(connection, "SET autocommit = 0", call, 1, 0, NULL);
     if (code != 0)
         return code;
     atomic_store(&((struct dblock_target *)connection->target)->is_multi_writer,
@@ -111,4 +108,18 @@ unsigned int mysql_server_greet(struct dblock_connection *connection,
     answer->outcome = DBLOCK_ANSWER_YES;
     answer->now_us = strtoll(facts.values[0], NULL, 10);
     return 0;
+}
+
+unsigned int mysql_server_greet(struct dblock_connection *connection,
+    const struct dblock_call *call, struct dblock_answer *answer)
+{
+    unsigned int code;
+
+    mysql_server_read_version(connection);
+    code = set_session(connection, call);
+    if (code == 0)
+        code = mysql_server_look(connection, call, answer);
+    if (code == 0 && connection->role == DBLOCK_ROLE_ROW)
+        code = mysql_text_run(connection, "SET autocommit = 0", call, 1, 0, NULL);
+    return code;
 }

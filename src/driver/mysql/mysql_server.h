@@ -12,4 +12,10 @@ struct dblock_connection;
 unsigned int mysql_server_greet(struct dblock_connection *connection,
     const struct dblock_call *call, struct dblock_answer *answer);
 
+/* Its parts, for a connection of the application: what the handshake told, and what is asked of the
+ * server, without a change of the session. */
+void mysql_server_read_version(struct dblock_connection *connection);
+unsigned int mysql_server_look(struct dblock_connection *connection,
+    const struct dblock_call *call, struct dblock_answer *answer);
+
 #endif

@@ -301,7 +301,8 @@ static int copy_text(char **ret_copy, const char *text, size_t size_max)
     return 1;
 }
 
-dblock_status mysql_target_open(const struct dblock_target_config *config,
+/* `lent`: in place of the URL. */
+static dblock_status open_target(const struct dblock_target_config *config, MYSQL *lent,
     struct dblock_target **ret_target, struct dblock_error *reterr)
 {
     struct dblock_target *target;
@@ -316,7 +317,9 @@ dblock_status mysql_target_open(const struct dblock_target_config *config,
         status = fail_memory(reterr);
         goto done;
     }
-    status = parse_url(target, config->url, reterr);
+    target->lent = lent;
+    atomic_flag_clear(&target->is_lent_used);
+    status = lent != NULL ? DBLOCK_OK : parse_url(target, config->url, reterr);
     if (status != DBLOCK_OK)
         goto done;
     if ((config->schema != NULL && !copy_text(&target->database, config->schema, SIZE_MAX)) ||
@@ -334,6 +337,18 @@ dblock_status mysql_target_open(const struct dblock_target_config *config,
 done:
     mysql_target_close(target);
     return status;
+}
+
+dblock_status mysql_target_open(const struct dblock_target_config *config,
+    struct dblock_target **ret_target, struct dblock_error *reterr)
+{
+    return open_target(config, NULL, ret_target, reterr);
+}
+
+dblock_status mysql_target_open_lent(void *mysql, const struct dblock_target_config *config,
+    struct dblock_target **ret_target, struct dblock_error *reterr)
+{
+    return open_target(config, mysql, ret_target, reterr);
 }
 
 void mysql_target_close(struct dblock_target *target)

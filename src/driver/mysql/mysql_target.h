@@ -7,6 +7,7 @@
 
 #include <dblock/sys/driver.h>
 
+#include <mysql.h>
 #include <stdatomic.h>
 
 enum mysql_tls { /* ssl-mode of the URL */
@@ -35,11 +36,16 @@ struct dblock_target {
     uint64_t connect_timeout_us;
     uint64_t io_timeout_us;
     uint64_t ttl_us;
+    MYSQL *lent;              /* the application's connection: the only one there is; NULL */
+    atomic_flag is_lent_used; /* by a step */
     atomic_int is_multi_writer; /* as the last connection found it */
     struct mysql_bell_register *bells; /* of its connections; has a mutex of its own */
 };
 
 dblock_status mysql_target_open(const struct dblock_target_config *config,
+    struct dblock_target **ret_target, struct dblock_error *reterr);
+/* The same over a connection (MYSQL *) of the application; config->url is not looked at. */
+dblock_status mysql_target_open_lent(void *mysql, const struct dblock_target_config *config,
     struct dblock_target **ret_target, struct dblock_error *reterr);
 void mysql_target_close(struct dblock_target *target);
 

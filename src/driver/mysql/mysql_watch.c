@@ -176,6 +176,9 @@ dblock_status dblock_mysql_watch_(
         status = check(mysql, client_text, name, reterr);
     if (status != DBLOCK_OK)
         return status;
+    if (target->lent != NULL)
+        return dblock_error_set(reterr, DBLOCK_E_UNSUPPORTED, "give config.keeper_url",
+            "cannot watch \"%s\": what runs on the only connection is ended over another", name);
     way.context = watched = calloc(1, sizeof *watched);
     if (watched == NULL)
         return dblock_error_set(

@@ -45,7 +45,7 @@ static ssize_t read_until(MARIADB_PVIO *pvio, uchar *buffer, size_t size)
 
     if (is_watched && pvio->type == PVIO_TYPE_UNIXSOCKET)
         is_ready = poll(&descriptor, 1, -1) > 0;
-    else if (pvio->type == PVIO_TYPE_SOCKET &&
+    else if (pvio->type == PVIO_TYPE_SOCKET && !wire->is_lent &&
         wire->limit.deadline_us >= dblock_clock_us() + SLICE_US) {
         n = recv(fd, buffer, size, 0);
         if (n >= 0 || !is_passing(errno))
@@ -89,6 +89,22 @@ void mysql_wire_take(struct mysql_wire *wire, MYSQL *mysql)
     if (pvio->type == PVIO_TYPE_SOCKET)
         (void)setsockopt(
             mysql_get_socket(mysql), SOL_SOCKET, SO_RCVTIMEO, &slice, sizeof slice);
+}
+
+PVIO_METHODS *mysql_wire_lend(struct mysql_wire *wire, MYSQL *mysql)
+{
+    MARIADB_PVIO *pvio = mysql->net.pvio;
+    PVIO_METHODS *before;
+
+    if (pvio == NULL || pvio->mysql != mysql)
+        return NULL;
+    before = pvio->methods;
+    wire->methods = *before;
+    wire->methods.read = read_until;
+    wire->methods.write = write_until;
+    wire->is_lent = 1;
+    pvio->methods = &wire->methods;
+    return before;
 }
 
 int mysql_wire_limit(MYSQL *mysql, const struct dblock_call *call)

@@ -23,7 +23,12 @@
 struct mysql_wire {
     PVIO_METHODS methods; /* first: what the library hands to them leads here */
     struct dblock_call limit;
+    int is_lent;
 };
+
+/* For the time of one step, that of a connection of the application. Returns what its methods
+ * were, to be put back; NULL: nothing was done. Under TLS the library goes on reading by itself. */
+PVIO_METHODS *mysql_wire_lend(struct mysql_wire *wire, MYSQL *mysql);
 
 /* Whether the wire is ours. If so, what is read and written from now on ends in time. */
 int mysql_wire_limit(MYSQL *mysql, const struct dblock_call *call);

@@ -45,6 +45,35 @@ SELECT @@group_replication_single_primary_mode, @@group_replication_group_name <
 -- Galera: reads of this connection wait until what other nodes committed is here.
 SET SESSION wsrep_sync_wait = 1;
 
+-- name: loan_settings_mysql
+-- in: nothing
+-- out: default database (NULL: none), LAST_INSERT_ID(), and settings under their own names,
+--      as they are to be put back
+-- Of a connection of the application, before a step. Reads this session alone, begins no
+-- transaction and waits for nothing. Our settings are made of session_settings.
+SELECT DATABASE(), LAST_INSERT_ID(), @@sql_mode AS sql_mode, @@time_zone AS time_zone,
+       @@innodb_lock_wait_timeout AS innodb_lock_wait_timeout,
+       @@lock_wait_timeout AS lock_wait_timeout,
+       @@transaction_isolation AS transaction_isolation;
+
+-- name: loan_settings_mariadb
+-- in: nothing
+-- out: as loan_settings_mysql
+-- The same of MariaDB.
+SELECT DATABASE(), LAST_INSERT_ID(), @@sql_mode AS sql_mode, @@time_zone AS time_zone,
+       @@innodb_lock_wait_timeout AS innodb_lock_wait_timeout,
+       @@lock_wait_timeout AS lock_wait_timeout, @@tx_isolation AS tx_isolation,
+       @@max_statement_time AS max_statement_time;
+
+-- name: loan_settings_galera
+-- in: nothing
+-- out: as loan_settings_mysql
+-- The same of a node of Galera, where a read may have to wait for what others committed.
+SELECT DATABASE(), LAST_INSERT_ID(), @@sql_mode AS sql_mode, @@time_zone AS time_zone,
+       @@innodb_lock_wait_timeout AS innodb_lock_wait_timeout,
+       @@lock_wait_timeout AS lock_wait_timeout, @@tx_isolation AS tx_isolation,
+       @@max_statement_time AS max_statement_time, @@wsrep_sync_wait AS wsrep_sync_wait;
+
 -- name: verify_version
 -- in: nothing
 -- out: version
