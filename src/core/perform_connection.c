@@ -6,6 +6,7 @@
 #include "core/borrowed.h"
 #include "core/channel.h"
 #include "core/driver_steps.h"
+#include "core/error.h"
 #include "core/link.h"
 #include "core/perform_steps.h"
 #include "core/token.h"
@@ -80,6 +81,7 @@ static void give_back(struct dblk_attempt *attempt, struct dblk_channel *channel
     dblock_status status = DBLOCK_OK;
 
     memset(&answer, 0, sizeof answer);
+    dblk_error_clear(&error);
     if (connection != NULL) {
         is_watched = dblk_link_begin(client, channel->link, &call);
         status = dblk_connection_steps(client, lock->strategy->id)->drop(
