@@ -61,6 +61,7 @@ static dblock_status open_channel(dblock_client *client, int role, uint64_t dead
 static struct dblk_channel *borrow(dblock_client *client, int role, uint64_t now_us)
 {
     struct dblk_channel *channel;
+    int is_good;
 
     dblk_lock_client(client);
     while ((channel = find_idle(client, role)) != NULL) {
@@ -68,7 +69,11 @@ static struct dblk_channel *borrow(dblock_client *client, int role, uint64_t now
         ++channel->n_refs;
         ++channel->n_locks;
         dblk_unlock_client(client);
-        if (dblk_link_is_good(client, channel->link, now_us))
+        /* the keeper, which may have been looking at it just now, may have found it dead */
+        is_good = dblk_channel_use(channel) != NULL &&
+            dblk_link_is_good(client, channel->link, now_us);
+        dblk_channel_unuse(channel);
+        if (is_good)
             return channel;
         dblk_lock_client(client);
         --channel->n_locks;
@@ -155,6 +160,7 @@ void dblk_channel_put_locked(dblock_client *client, struct dblk_channel *channel
         dblk_channel_lose(client, channel, NULL);
     if (!channel->is_dead && channel->n_locks == 0) {
         channel->next_ping_us = DBLK_NEVER;
+        atomic_store(&channel->deadline_us, 0); /* the next lock here is not to end with the last */
         if (channel == client->shared)
             ; /* stays for the next try */
         else if (count_idle(client, channel->role) < client->settings.connections_max &&

@@ -13,7 +13,7 @@ struct dblk_channel {
     int role;
     uint64_t id;         /* never reused: names it in the keeper's epoll set */
     pthread_mutex_t use; /* I/O on the link; taken before the client's mutex */
-    _Atomic uint64_t deadline_us; /* 0 once dead */
+    _Atomic uint64_t deadline_us; /* 0 once dead, and as long as nothing is held there */
     /* the client's mutex: */
     unsigned n_refs;     /* the list, lock objects, threads at work with it */
     unsigned n_locks;    /* held by it, or being taken */

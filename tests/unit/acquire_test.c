@@ -69,10 +69,56 @@ static void fenced__that_meets_close_is_closed(void **state)
     }
 }
 
+static dblock_lock *take(
+    dblock_client *client, const char *name, int strategy, const struct dblock_options *given)
+{
+    struct dblock_options options = *given;
+    struct dblock_error error;
+    dblock_lock *lock = NULL;
+
+    options.strategy = strategy;
+    assert_int_equal(DBLOCK_OK, dblock_acquire(client, name, &options, &lock, &error));
+    return lock;
+}
+
+/* A connection that was idle for longer than the ttl is used again, and the clock strikes while the
+ * take is under way: what its last lock was believed by is over, and is not this one's. */
+static void row__on_an_idle_connection_has_a_time_of_its_own(void **state)
+{
+    struct dblock_config config = DBLOCK_CONFIG_INIT;
+    struct dblock_options options = DBLOCK_OPTIONS_INIT;
+    struct dblock_options timed = DBLOCK_OPTIONS_INIT;
+    struct dblock_error error;
+    dblock_client *client;
+    dblock_lock *first, *striking, *second;
+
+    (void)state;
+    config.ttl_ms = 400; /* belief of a row lock: 350 */
+    assert_int_equal(DBLOCK_OK, dblock_open(sim_driver(), "sim:" WORLD, &config, &client, &error));
+    assert_int_equal(DBLOCK_OK, dblock_schema_install(client, &error));
+    first = take(client, "x", DBLOCK_ROW, &options);
+    assert_int_equal(DBLOCK_OK, dblock_release(first, &error));
+    dblock_lock_free(first);
+    timed.heartbeat = DBLOCK_HEARTBEAT_OFF;
+    timed.ttl_ms = 800; /* the clock strikes at 700 */
+    striking = take(client, "y", DBLOCK_INSERT, &timed);
+    test_pass_ms(500);
+    sim_fault_set(WORLD, SIM_STEP_TAKE, 1, SIM_FAULT_DELAY, 400000);
+    second = take(client, "x", DBLOCK_ROW, &options);
+    assert_int_equal(1, dblock_lock_is_held(second));
+    assert_int_equal(DBLOCK_OK, dblock_confirm(second, &error));
+    assert_int_equal(DBLOCK_OK, dblock_release(second, &error));
+    dblock_lock_free(second);
+    dblock_lock_free(striking);
+    dblock_close(client);
+    sim_forget(WORLD);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fenced__that_meets_close_is_closed),
+        cmocka_unit_test(row__on_an_idle_connection_has_a_time_of_its_own),
     };
 
     return cmocka_run_group_tests_name("acquire", tests, NULL, NULL);
