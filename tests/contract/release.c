@@ -216,6 +216,8 @@ static void close__that_meets_an_acquire_leaves_nothing(struct contract *contrac
 
     for (i = 0; i < 8; ++i) {
         struct taker taker = { open_client(contract, "a"), name, own_options(contract), 0, NULL };
+        /* as long as it is there, the client is, and a call that begins too late finds it closed */
+        dblock_lock *other = take(contract, taker.client, own_name(contract, "other"));
         pthread_t thread;
 
         taker.options.ttl_ms = 30000;
@@ -224,6 +226,7 @@ static void close__that_meets_an_acquire_leaves_nothing(struct contract *contrac
         close_client(contract, taker.client);
         assert_int_equal(0, pthread_join(thread, NULL));
         dblock_lock_free(taker.lock);
+        free_lock(contract, other);
         free_lock(contract, take_within(contract, witness, name, 3000));
     }
 }
