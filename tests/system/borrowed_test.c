@@ -2,7 +2,7 @@
 /* borrowed_test.c - a client over a connection of the application, on each database: the same
  * answers as from a client with connections of its own, nothing that becomes a part of a transaction
  * of the application, and refusals with the reason. What is left on the connection is looked at in
- * X_borrowed_test.c. */
+ * X_borrowed_test.c. Runs beside others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

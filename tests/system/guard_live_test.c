@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* guard_live_test.c - a transaction of the application that is bound to a row or advisory lock:
  * what is different there from a lease (guard_test.c), as the lock lives in a connection and
- * what is pinned is the row of its token. */
+ * what is pinned is the row of its token. Runs beside others. */
 #include "guard_world.h"
 
 /* What was guarded is committed before anybody has the lock with a token, although the session that

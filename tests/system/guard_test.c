@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* guard_test.c - a transaction of the application that is bound to a grant, on each
  * database: what it writes is atomic with holding the lock, also if its process was
- * stopped in between; and the plain SQL that does the same (S2, S4, S7). */
+ * stopped in between; and the plain SQL that does the same (S2, S4, S7). Runs beside others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>

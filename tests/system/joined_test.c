@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* joined_test.c - row and advisory locks that belong to a transaction of the application, on each
  * database: freed by its end and by nothing else, waited for without harm to it, and met by the
- * locks of dblock's own connections. */
+ * locks of dblock's own connections. Runs beside others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* watch_test.c - a lock is lost, and what runs on the application's connection ends, on each
- * database; what runs after a release or an unwatch goes on. */
+ * database; what runs after a release or an unwatch goes on. Runs beside others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
