@@ -15,6 +15,7 @@
 int process_start(struct test_process *process, test_process_fn fn, void *context)
 {
     static const int crashes[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGSYS };
+    struct sigaction usual = { .sa_handler = SIG_DFL };
     pid_t parent = getpid();
     int ends[2];
     size_t i;
@@ -35,7 +36,7 @@ int process_start(struct test_process *process, test_process_fn fn, void *contex
     if (process->pid == 0) {
         /* cmocka's handlers would have a child that crashes go on with the parent's tests */
         for (i = 0; i < sizeof crashes / sizeof crashes[0]; ++i)
-            (void)signal(crashes[i], SIG_DFL);
+            (void)sigaction(crashes[i], &usual, NULL);
         /* a test that dies leaves nobody behind who holds a lock */
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
