@@ -87,7 +87,7 @@ enum { /* how a name is held; locks of different strategies do not exclude each 
 
 enum { /* mode */
     DBLOCK_EXCLUSIVE = 0,
-    DBLOCK_SHARED = 1
+    DBLOCK_SHARED = 1 /* not in this version: E_UNSUPPORTED */
 };
 
 enum { /* heartbeat */
@@ -100,6 +100,7 @@ enum { /* flags of struct dblock_options; a bit that this library does not know 
     DBLOCK_FAIR = 1 << 0,      /* in order of arrival, over all machines */
     DBLOCK_FENCED = 1 << 1,    /* draw the token with the grant (row, advisory), as a guard needs;
                                 * BUSY while one stands on the name. Without, guards are passed */
+    /* not in this version: E_UNSUPPORTED */
     DBLOCK_REENTRANT = 1 << 2, /* the same `reentrant_owner` takes it again, counted */
     DBLOCK_QUIET_OK = 1 << 3   /* taking some of many: none at all is not an error */
 };
@@ -177,7 +178,7 @@ struct dblock_options {
     int32_t strategy;
     int32_t mode;
     int32_t heartbeat;
-    uint32_t permits; /* 0 no semaphore; all callers of a name must agree */
+    uint32_t permits; /* 0; a semaphore is not in this version: E_UNSUPPORTED */
     uint32_t flags;
     uint32_t reserved;
     uint64_t wait_ms;     /* 0 try once; DBLOCK_FOREVER; at most ten years otherwise */

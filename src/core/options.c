@@ -152,6 +152,8 @@ static dblock_status refuse_later(const struct dblock_options *given, struct dbl
         what = "options.permits: semaphores";
     else if ((given->flags & DBLOCK_REENTRANT) != 0 || given->reentrant_owner != NULL)
         what = "options.flags: reentrant locks (DBLOCK_REENTRANT)";
+    else if ((given->flags & DBLOCK_QUIET_OK) != 0)
+        what = "options.flags: some of many names (DBLOCK_QUIET_OK)";
     if (what != NULL)
         return dblock_error_set(reterr, DBLOCK_E_UNSUPPORTED, "leave it zero",
             "%s are not in libdblock %s", what, dblock_version());
@@ -172,6 +174,9 @@ static dblock_status check_options(
     if (status == DBLOCK_OK && (given->heartbeat < 0 || given->heartbeat > DBLOCK_HEARTBEAT_OFF))
         return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL,
             "options.heartbeat: %d is none of DBLOCK_HEARTBEAT_*", (int)given->heartbeat);
+    if (status == DBLOCK_OK && given->advisory_id != 0 && !given->has_advisory_id)
+        return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, "set options.has_advisory_id to 1",
+            "options.advisory_id: would not be used");
     if (status == DBLOCK_OK && given->wait_ms != DBLOCK_FOREVER)
         status = check_time(given->wait_ms, 0, "options.wait_ms", reterr);
     if (status == DBLOCK_OK && given->ttl_ms != 0)

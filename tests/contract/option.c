@@ -120,6 +120,8 @@ static void options__of_a_later_release_are_unsupported(struct contract *contrac
     options = own_options(contract);
     options.flags = DBLOCK_REENTRANT;
     refuse(contract, client, &options, DBLOCK_E_UNSUPPORTED, "REENTRANT");
+    options.flags = DBLOCK_QUIET_OK;
+    refuse(contract, client, &options, DBLOCK_E_UNSUPPORTED, "QUIET_OK");
 }
 
 static void ttl__of_ten_years_is_taken(struct contract *contract)

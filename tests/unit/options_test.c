@@ -172,6 +172,8 @@ static void wish__refuses_what_this_release_cannot(void **state)
               .min_hold_ms = 5 }, DBLOCK_E_UNSUPPORTED, "options.min_hold_ms" },
         { { .struct_size = sizeof(struct dblock_options), .has_advisory_id = 1 },
             DBLOCK_E_ARGUMENT, "options.advisory_id" },
+        { { .struct_size = sizeof(struct dblock_options), .advisory_id = 5 },
+            DBLOCK_E_ARGUMENT, "options.advisory_id" },
         { { .struct_size = sizeof(struct dblock_options), .label = "\xC0" }, DBLOCK_E_ARGUMENT,
             "options.label" },
     };
