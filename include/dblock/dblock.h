@@ -100,9 +100,8 @@ enum { /* flags of struct dblock_options; a bit that this library does not know 
     DBLOCK_FAIR = 1 << 0,      /* in order of arrival, over all machines */
     DBLOCK_FENCED = 1 << 1,    /* draw the token with the grant (row, advisory), as a guard needs;
                                 * BUSY while one stands on the name. Without, guards are passed */
-    /* not in this version: E_UNSUPPORTED */
-    DBLOCK_REENTRANT = 1 << 2, /* the same `reentrant_owner` takes it again, counted */
-    DBLOCK_QUIET_OK = 1 << 3   /* taking some of many: none at all is not an error */
+    DBLOCK_REENTRANT = 1 << 2, /* with `reentrant_owner`; not in this version: E_UNSUPPORTED */
+    DBLOCK_QUIET_OK = 1 << 3   /* taking some of many names; not in this version: E_UNSUPPORTED */
 };
 
 enum { /* why a grant was lost */
