@@ -45,7 +45,8 @@ command_pgsql()
 {
     echo "$(pg_bin "$1")/postgres" -D "$folder/$1/data" -k "$folder/$1" -p "$2" \
         -c listen_addresses=127.0.0.1 -c max_connections=500 -c shared_buffers=64MB \
-        -c log_line_prefix=%m_%p_%u_ -c timezone=UTC
+        -c log_line_prefix=%m_%p_%u_ -c timezone=UTC \
+        -c dynamic_shared_memory_type=mmap # in its folder, where a crash leaves nothing
 }
 
 set_up_pgsql()
