@@ -96,8 +96,7 @@ static dblock_status hold(struct dblk_attempt *attempt, uint64_t begun_us)
     dblk_lock_client(client);
     if (atomic_load(&client->is_closing)) {
         dblk_unlock_client(client);
-        return dblock_error_set(
-            &attempt->error, DBLOCK_E_CLOSED, NULL, "the client has been closed meanwhile");
+        return dblk_client_closed(&attempt->error);
     }
     if (lock->channel != NULL) {
         if (lock->n_handed == 0)
@@ -205,8 +204,7 @@ static dblock_status fence(struct dblk_attempt *attempt, const struct dblk_wish 
     }
     dblk_waiter_fini(&attempt->waiter);
     if (status > 0 && atomic_load(&attempt->client->is_closing))
-        status = dblock_error_set(
-            &attempt->error, DBLOCK_E_CLOSED, NULL, "the client has been closed meanwhile");
+        status = dblk_client_closed(&attempt->error);
     else if (status == DBLOCK_LOST || status == DBLOCK_NOT_HELD) /* again, while it was drawn */
         status = dblock_error_set(&attempt->error, DBLOCK_E_CONNECTION, "try again",
             "lock \"%s\" was lost while its token was drawn", attempt->lock->subject.name);
@@ -230,7 +228,7 @@ static void explain(struct dblk_attempt *attempt, dblock_status status)
     const char *name = attempt->lock->subject.name;
 
     if (status == DBLOCK_E_CLOSED)
-        (void)dblock_error_set(error, status, NULL, "the client has been closed meanwhile");
+        (void)dblk_client_closed(error);
     else if (status == DBLOCK_E_UNCERTAIN)
         (void)dblock_error_set(error, status,
             "the keeper finds out and gives the lock back; try again",

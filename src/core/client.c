@@ -269,6 +269,12 @@ dblock_status dblk_client_enter(dblock_client *client, struct dblock_error *rete
     return status;
 }
 
+dblock_status dblk_client_closed(struct dblock_error *reterr)
+{
+    return dblock_error_set(
+        reterr, DBLOCK_E_CLOSED, NULL, "the client has been closed meanwhile");
+}
+
 void dblk_client_leave(dblock_client *client)
 {
     dblk_client_unref(client);

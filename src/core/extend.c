@@ -124,8 +124,7 @@ static dblock_status confirm(dblock_lock *lock, struct dblock_error *error)
         return check_state(lock);
     status = confirm_connection(lock, channel, error);
     if (status == DBLOCK_CANCELLED) /* by stop_fd: nothing else ends it */
-        status = dblock_error_set(
-            error, DBLOCK_E_CLOSED, NULL, "the client has been closed meanwhile");
+        status = dblk_client_closed(error);
     dblk_channel_put(lock->client, channel);
     return status;
 }

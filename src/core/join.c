@@ -104,8 +104,7 @@ static dblock_status cancelled(const struct attempt *attempt, struct dblock_erro
 {
     if (dblk_waiter_verdict(&attempt->waiter) != DBLK_EVENT_CLOSED)
         return DBLOCK_CANCELLED;
-    return dblock_error_set(
-        error, DBLOCK_E_CLOSED, NULL, "the client has been closed meanwhile");
+    return dblk_client_closed(error);
 }
 
 static void count_waiter(dblock_client *client, int by)

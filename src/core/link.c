@@ -35,8 +35,7 @@ dblock_status dblk_link_open(dblock_client *client, int role, uint64_t deadline_
     status = client->driver->connection.open(
         target, role, &call, &link->connection, &answer, &error);
     if (status == DBLOCK_CANCELLED && cancel_fd == client->stop_fd)
-        status = dblock_error_set(
-            &error, DBLOCK_E_CLOSED, NULL, "the client has been closed meanwhile");
+        status = dblk_client_closed(&error);
     dblk_trace(client, DBLOCK_TRACE_CONNECT, status, NULL, error.message, 0, sent_us);
     if (status != DBLOCK_OK) {
         dblk_release(link);
@@ -171,8 +170,7 @@ static dblock_status lend(dblock_client *client, uint64_t link_id, uint64_t *now
     for (;;) {
         if (atomic_load(&client->is_closing)) {
             dblk_unlock_client(client);
-            return dblock_error_set(
-                reterr, DBLOCK_E_CLOSED, NULL, "the client has been closed meanwhile");
+            return dblk_client_closed(reterr);
         }
         link = take_idle(client, link_id);
         if (link != NULL) {

@@ -226,7 +226,7 @@ static void explain(struct dblk_many *many, dblock_status status)
     const char *name = many->attempt.lock->subject.name;
 
     if (status == DBLOCK_E_CLOSED)
-        (void)dblock_error_set(error, status, NULL, "the client has been closed meanwhile");
+        (void)dblk_client_closed(error);
     else if (status == DBLOCK_E_UNCERTAIN)
         (void)dblock_error_set(error, status,
             "the keeper finds out and gives the locks back; try again",

@@ -26,8 +26,7 @@ dblock_status dblock_schema_install(dblock_client *client, struct dblock_error *
             "run: dblock init, or open a client by URL for it",
             "cannot make tables over a connection of the application");
     if (status > 0)
-        status = dblock_error_set(
-            &error, DBLOCK_E_CLOSED, NULL, "the client has been closed meanwhile");
+        status = dblk_client_closed(&error);
     if (status < 0 && reterr != NULL)
         *reterr = error;
     dblk_client_leave(client);

@@ -115,8 +115,7 @@ dblock_status dblk_session_get(dblock_client *client, uint64_t now_us, uint64_t 
             break;
         }
         if (atomic_load(&client->is_closing)) {
-            status = dblock_error_set(
-                &error, DBLOCK_E_CLOSED, NULL, "the client has been closed meanwhile");
+            status = dblk_client_closed(&error);
             break;
         }
         if (now_us >= deadline_us) {

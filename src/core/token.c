@@ -288,8 +288,7 @@ dblock_status dblk_token_get(dblock_lock *lock, uint64_t deadline_us, int64_t *r
     if (status == DBLOCK_OK)
         status = dblk_token_check(lock, token, error);
     if (status == DBLOCK_CANCELLED) /* by stop_fd: nothing else ends it */
-        status = dblock_error_set(
-            error, DBLOCK_E_CLOSED, NULL, "the client has been closed meanwhile");
+        status = dblk_client_closed(error);
     dblk_lock_client(client);
     if (status == DBLOCK_OK) {
         /* two threads at once: both numbers are good, the first one stays */
