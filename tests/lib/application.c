@@ -73,3 +73,30 @@ int application_set_account(const struct application *application, void *connect
         application->run(connection, "DELETE FROM account") != 0 ||
         application->run(connection, "INSERT INTO account (id, balance) VALUES (1, 100)") != 0;
 }
+
+int application_open_pair(const struct application *application, dblock_client *clients[2],
+    void *connections[2], struct dblock_error *reterr)
+{
+    const struct contract_database *database = application->database;
+    struct dblock_config config = DBLOCK_CONFIG_INIT;
+    int i;
+
+    if (database->schema != NULL)
+        config.schema = database->schema();
+    for (i = 0; i < 2; ++i) {
+        if (dblock_open(database->driver(), database->url(CONTRACT_URL), &config, &clients[i],
+                reterr) != DBLOCK_OK)
+            return -1;
+        connections[i] = application->open();
+    }
+    return application_set_account(application, connections[0]);
+}
+
+void application_close_connections(const struct application *application, void *const connections[2])
+{
+    int i;
+
+    for (i = 0; i < 2; ++i)
+        if (connections[i] != NULL)
+            application->close(connections[i]);
+}

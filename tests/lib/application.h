@@ -53,4 +53,11 @@ int application_set_account(const struct application *application, void *connect
 void application_fill(
     char *sql, size_t size, const char *format, const char *name, int64_t token);
 
+/* Two clients and two connections for a test, the first connection with the account; 0, or it is
+ * not usable. What is there of them is closed after it: connections first, as what a test that failed
+ * has left open keeps others out. */
+int application_open_pair(const struct application *application, dblock_client *clients[2],
+    void *connections[2], struct dblock_error *reterr);
+void application_close_connections(const struct application *application, void *const connections[2]);
+
 #endif

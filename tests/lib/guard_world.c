@@ -96,20 +96,10 @@ static int begin_world(void **state)
 {
     static unsigned n_worlds;
     struct world *world = &((struct run *)*state)->world;
-    const struct contract_database *database = world->application->database;
-    struct dblock_config config = DBLOCK_CONFIG_INIT;
-    int i;
 
-    if (database->schema != NULL)
-        config.schema = database->schema();
     (void)snprintf(world->name, sizeof world->name, "guard-%u", ++n_worlds);
-    for (i = 0; i < 2; ++i) {
-        if (dblock_open(database->driver(), database->url(CONTRACT_URL), &config,
-                &world->clients[i], &world->error) != DBLOCK_OK)
-            return -1;
-        world->connections[i] = world->application->open();
-    }
-    return application_set_account(world->application, world->connections[0]);
+    return application_open_pair(
+        world->application, world->clients, world->connections, &world->error);
 }
 
 static void run_one(void **state)
@@ -124,9 +114,7 @@ static int end_world(void **state)
     struct world *world = &((struct run *)*state)->world;
     int i;
 
-    for (i = 0; i < 2; ++i) /* what a test that failed has left open keeps others out */
-        if (world->connections[i] != NULL)
-            world->application->close(world->connections[i]);
+    application_close_connections(world->application, world->connections);
     for (i = 0; i < 2; ++i) {
         dblock_lock_free(world->locks[i]);
         dblock_close(world->clients[i]);
