@@ -126,9 +126,13 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_mysql_acquire_in_(dblock_clien
  * Until that transaction ends nobody else can be granted the name, so what it
  * writes is atomic with holding the lock, also if this process is stopped in
  * between. Heartbeats go on meanwhile; a try of others is BUSY (is_pinned), a
- * release or break PENDING. One round trip; on Galera and Group Replication two,
- * and there the guard holds only if COMMIT succeeds. In plain SQL: see
- * schemas/mysql.
+ * release or break PENDING. One round trip. In plain SQL: see schemas/mysql.
+ *
+ * On Galera and Group Replication it is a change, and two round trips, and holds only if COMMIT
+ * succeeds. A try, release or break on another node does not wait for this transaction: if it
+ * comes first, this one is rolled back as a whole, which its next statement or its COMMIT says
+ * (1213). Then nothing of it was done: if the lock is still held, begin again. Guarded
+ * transactions of one lock run one after the other there.
  *
  * A row or advisory lock must have been acquired with DBLOCK_FENCED, and all who write under
  * it must use that: it is among them that nobody is granted the name before the transaction

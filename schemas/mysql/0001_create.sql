@@ -70,9 +70,11 @@ CREATE TABLE IF NOT EXISTS dblock_session (
 -- One row: until this transaction ends nobody else can be granted the name. None: that grant is
 -- over, roll back. It must be the first, as at REPEATABLE READ what was read before it may be
 -- older than the grant. On Galera and Group Replication locks of rows exclude nobody on other
--- nodes; there it is a change, 1 row affected or roll back, and only the COMMIT's success counts:
+-- nodes; there it is a change, 1 row affected or roll back, and only the COMMIT's success counts
+-- (error 1213 there or before: all was rolled back, begin again):
 --   UPDATE dblock_lease SET guards = guards + 1 WHERE name = 'nightly-report'
---      AND token = 1732900000000001 AND owner IS NOT NULL;
+--      AND token = 1732900000000001 AND owner IS NOT NULL AND (session IS NOT NULL
+--          OR expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)));
 -- Strategy insert: the same with dblock_insert. Row (3) and advisory (4), whose token was drawn
 -- with the grant (DBLOCK_FENCED, which all must use who write under such a lock):
 --   SELECT 1 FROM dblock_token WHERE strategy = 3 AND name = 'nightly-report'

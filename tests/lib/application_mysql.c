@@ -134,7 +134,8 @@ const struct application application_cluster = { .database = &contract_mysql,
     .begin = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;BEGIN",
     .begin_snapshot = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ;BEGIN",
     .plain_guard = "UPDATE dblock_lease SET guards = guards + 1 WHERE name = '%' AND token = #"
-                   " AND owner IS NOT NULL",
+                   " AND owner IS NOT NULL AND (session IS NOT NULL OR expires_at >"
+                   " TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))",
     .is_guard_a_change = 1,
     .open = open_connection,
     .close = close_connection,

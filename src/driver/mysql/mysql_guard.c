@@ -13,6 +13,7 @@
 
 #include "mysql_advisory.h"
 #include "mysql_application.h"
+#include "mysql_connection.h"
 #include "mysql_sql.h"
 #include "mysql_target.h"
 #include "mysql_text.h"
@@ -106,8 +107,14 @@ static struct mysql_literal token_name_of(
     return name;
 }
 
-/* The token of the name, in the snapshot or (with the clause) the newest; 0: there is no row. */
-static unsigned int look(const struct question *question, const char *clause, int64_t *ret_token)
+struct sight {
+    int64_t token; /* 0: there is no row */
+    int is_over;   /* its session is */
+};
+
+/* What the snapshot shows of the name, or (with the clause) the newest of it. */
+static unsigned int look(
+    const struct question *question, const char *clause, struct sight *ret_sight)
 {
     const struct dblock_guarded *guarded = question->guarded;
     char buffer[32];
@@ -123,12 +130,14 @@ static unsigned int look(const struct question *question, const char *clause, in
                                                 : mysql_sql_insert_guard_look,
               literals + 1, 1, clause, &rows);
 
-    *ret_token = 0;
+    memset(ret_sight, 0, sizeof *ret_sight);
     if (code != 0 || rows == NULL)
         return code != 0 ? code : CR_UNKNOWN_ERROR;
     row = mysql_fetch_row(rows);
-    if (row != NULL && row[0] != NULL)
-        *ret_token = strtoll(row[0], NULL, 10);
+    if (row != NULL && row[0] != NULL) {
+        ret_sight->token = strtoll(row[0], NULL, 10);
+        ret_sight->is_over = !is_live(guarded) && row[1][0] == '1' && row[2][0] != '1';
+    }
     mysql_free_result(rows);
     return 0;
 }
@@ -136,17 +145,17 @@ static unsigned int look(const struct question *question, const char *clause, in
 /* It is not in the snapshot: over, or newer than that. */
 static dblock_status find_why(const struct question *question)
 {
-    int64_t token;
-    unsigned int code = look(question, "", &token);
+    struct sight seen;
+    unsigned int code = look(question, "", &seen);
 
     if (code != 0)
         return fail(question, code);
-    if (token >= question->guarded->token)
+    if (seen.token >= question->guarded->token)
         return DBLOCK_LOST;
-    if (token != 0)
+    if (seen.token != 0)
         return DBLOCK_STALE_SNAPSHOT;
-    code = look(question, clause_of(question->mysql), &token); /* made after it, or deleted */
-    return code == 0 && token == 0 ? DBLOCK_LOST : DBLOCK_STALE_SNAPSHOT;
+    code = look(question, clause_of(question->mysql), &seen); /* made after it, or deleted */
+    return code == 0 && seen.token == 0 ? DBLOCK_LOST : DBLOCK_STALE_SNAPSHOT;
 }
 
 static unsigned int run_guard(const struct question *question, MYSQL_RES **ret_rows)
@@ -198,20 +207,23 @@ static dblock_status pin_by_change(const struct question *question)
 {
     const struct dblock_guarded *guarded = question->guarded;
     int is_lease = guarded->strategy == DBLOCK_LEASE;
-    const struct mysql_literal literals[3] = {
+    const struct mysql_literal literals[4] = {
+        { MYSQL_LITERAL_NUMBER, mysql_count_seconds(guarded->io_timeout_us), NULL, 0 },
         { MYSQL_LITERAL_BYTES, 0, guarded->subject.name, guarded->subject.name_size },
         { MYSQL_LITERAL_BYTES, 0, guarded->owner, DBLOCK_ID_SIZE },
         { MYSQL_LITERAL_NUMBER, (uint64_t)guarded->token, NULL, 0 } };
-    int64_t seen;
+    struct sight seen;
     MYSQL_RES *rows;
     unsigned int code = look(question, "", &seen);
 
     if (code != 0)
         return fail(question, code);
-    if (seen != guarded->token) /* tokens rise: an older one is a snapshot before the grant */
-        return seen < guarded->token ? DBLOCK_STALE_SNAPSHOT : DBLOCK_LOST;
+    if (seen.token != guarded->token)
+        return find_why(question);
+    if (seen.is_over)
+        return DBLOCK_STALE_SNAPSHOT; /* as in judge() */
     code = run(question, is_lease ? mysql_sql_lease_guard_write : mysql_sql_insert_guard_write,
-        literals, 3, "", &rows);
+        literals, 4, "", &rows);
     if (code != 0)
         return fail(question, code);
     return mysql_affected_rows(question->mysql) == 1 ? DBLOCK_OK : DBLOCK_LOST;

@@ -42,17 +42,25 @@ SELECT l.owner = ? AND l.token = ? AS is_own,
 
 -- name: lease_guard_look
 -- in: name
--- out: the token in the transaction's snapshot; no row: not there
+-- out: the token in the transaction's snapshot; no row: not there. Does the grant have a session,
+--      and is that in force
 -- Why a grant is not in the snapshot: tokens rise, so a smaller one means that it came later.
 -- On Galera and Group Replication before lease_guard_write, after which the transaction reads
--- its own change. Reads without a lock.
-SELECT token FROM dblock_lease WHERE name = ?;
+-- its own change. The session is read here, without a lock: a condition of that change would
+-- lock its row, and heartbeats would wait, or come from another node and abort it all.
+SELECT l.token, l.session IS NOT NULL AS has_session,
+       EXISTS (SELECT 1 FROM dblock_session s WHERE s.id = l.session AND s.expires_at
+            > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) AS is_in_force
+  FROM dblock_lease l WHERE l.name = ?;
 
 -- name: insert_guard_look
 -- in: as lease_guard_look
 -- out: as lease_guard_look
 -- As lease_guard_look.
-SELECT token FROM dblock_insert WHERE name = ?;
+SELECT l.token, l.session IS NOT NULL AS has_session,
+       EXISTS (SELECT 1 FROM dblock_session s WHERE s.id = l.session AND s.expires_at
+            > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) AS is_in_force
+  FROM dblock_insert l WHERE l.name = ?;
 
 -- name: token_guard
 -- in: token, strategy, name, token
@@ -79,18 +87,29 @@ SELECT t.token = ? AS is_own, 1 AS is_in_force, 0 AS has_session
 SELECT token FROM dblock_token WHERE strategy = ? AND name = ?;
 
 -- name: lease_guard_write
--- in: name, owner, token
+-- in: seconds to wait (MariaDB), name, owner, token
 -- out: affected rows: 1 pinned, 0 this grant is over
 -- Where several nodes are written to. Nodes agree on changes of rows and not on locks, so
--- the guard is a change: who took the name on another node meanwhile makes the COMMIT fail
--- (1213), and only its answer counts.
-UPDATE dblock_lease SET guards = guards + 1 WHERE name = ? AND owner = ? AND token = ?;
+-- the guard is a change: a take, a release or a break on another node writes the same row.
+-- Which of the two commits first is one order for all nodes, and the other fails: this
+-- transaction with 1213, at its next statement or its COMMIT, whose answer alone counts; or
+-- the other's single statement, which is AGAIN and finds things as they are then. On this node
+-- they meet the lock on the row, as others' guards do: PINNED. A heartbeat writes
+-- the session's row, which this does not lock. At most another guarded transaction of the same
+-- grant is waited for.
+/*M! SET STATEMENT innodb_lock_wait_timeout = ? FOR */
+UPDATE dblock_lease SET guards = guards + 1
+ WHERE name = ? AND owner = ? AND token = ? AND (session IS NOT NULL
+    OR expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)));
 
 -- name: insert_guard_write
 -- in: as lease_guard_write
 -- out: as lease_guard_write
 -- As lease_guard_write.
-UPDATE dblock_insert SET guards = guards + 1 WHERE name = ? AND owner = ? AND token = ?;
+/*M! SET STATEMENT innodb_lock_wait_timeout = ? FOR */
+UPDATE dblock_insert SET guards = guards + 1
+ WHERE name = ? AND owner = ? AND token = ? AND (session IS NOT NULL
+    OR expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)));
 
 -- name: lease_leave
 -- in: name, owner
