@@ -39,6 +39,9 @@ struct contract_database {
     void (*stop)(void);
     const char *(*url)(enum contract_url which);
     const char *(*schema)(void); /* for config.schema */
+    /* From now on this process goes to the number-th node of those in DBLOCK_TEST_GALERA, if the
+     * database is on one of them. May be NULL. */
+    void (*go_to_node)(unsigned number);
     const char *secret;          /* a password that no message may contain */
 
     enum contract_view row_view;      /* what busy, inspect and list tell of a row lock ... */

@@ -116,6 +116,24 @@ static void make_urls(void)
         "mysql://someone:" SECRET "@127.0.0.1:port/nowhere");
 }
 
+static void go_to_node(unsigned number)
+{
+    char nodes[3][256];
+    struct server node;
+    const char *text = getenv("DBLOCK_TEST_GALERA");
+    int n = text != NULL ? sscanf(text, "%255s %255s %255s", nodes[0], nodes[1], nodes[2]) : 0;
+    int i;
+
+    for (i = 0; i < n; ++i)
+        if (strcmp(nodes[i], getenv("DBLOCK_TEST_MYSQL")) == 0)
+            break;
+    if (i >= n || !parse(nodes[number % (unsigned)n], &node))
+        return;
+    server.port = node.port;
+    (void)snprintf(server.host, sizeof server.host, "%s", node.host);
+    make_urls();
+}
+
 static const char *start(void)
 {
     if (!parse(getenv("DBLOCK_TEST_MYSQL"), &server) ||
@@ -233,6 +251,7 @@ const struct contract_database contract_mysql = {
     .start = start,
     .stop = stop,
     .url = url,
+    .go_to_node = go_to_node,
     .secret = SECRET,
     .row_view = CONTRACT_VIEW_NAME,
     .advisory_view = CONTRACT_VIEW_NAME,
