@@ -3,7 +3,7 @@
  * and everything is done in the end (S7). */
 #include "contract.h"
 
-enum { SLACK_MS = 2000 };
+enum { SLACK_MS = 2000, N_TRIES = 5 /* of which a busy machine may make some late */ };
 
 static void begin_guard(struct contract *contract, const char *name)
 {
@@ -23,12 +23,16 @@ static void guarded_grant__is_busy_for_a_try(struct contract *contract)
     dblock_client *a = open_client(contract, "a");
     dblock_client *b = open_client(contract, "b");
     dblock_lock *lock = take(contract, a, name);
-    uint64_t begun_ms;
+    uint64_t begun_ms, took_ms = SLACK_MS;
+    int n;
 
     begin_guard(contract, name);
-    begun_ms = test_now_ms();
-    expect_busy(contract, b, name);
-    assert_true(test_now_ms() - begun_ms < 1000);
+    for (n = 0; n < N_TRIES && took_ms >= 900; ++n) {
+        begun_ms = test_now_ms();
+        expect_busy(contract, b, name);
+        took_ms = test_now_ms() - begun_ms;
+    }
+    assert_in_range(took_ms, 0, 899); /* no lock timeout, which is a second where there is one */
     end_guard(contract);
     release(contract, lock);
 }
@@ -88,17 +92,22 @@ static void free__under_a_guard_is_done_later(struct contract *contract)
     const char *name = own_name(contract, "x");
     dblock_client *a = open_client(contract, "a");
     dblock_client *b = open_client(contract, "b");
-    dblock_lock *lock = take(contract, a, name);
-    uint64_t begun_ms;
+    uint64_t begun_ms, took_ms = SLACK_MS;
+    int n;
 
-    begin_guard(contract, name);
-    begun_ms = test_now_ms();
-    free_lock(contract, lock);
-    assert_true(test_now_ms() - begun_ms < 500);
-    test_pass_ms(100);
-    expect_busy(contract, b, name);
-    end_guard(contract);
-    release(contract, take_within(contract, b, name, SLACK_MS));
+    for (n = 0; n < N_TRIES && took_ms >= 500; ++n) {
+        dblock_lock *lock = take(contract, a, name);
+
+        begin_guard(contract, name);
+        begun_ms = test_now_ms();
+        free_lock(contract, lock);
+        took_ms = test_now_ms() - begun_ms;
+        test_pass_ms(100);
+        expect_busy(contract, b, name);
+        end_guard(contract);
+        release(contract, take_within(contract, b, name, SLACK_MS));
+    }
+    assert_in_range(took_ms, 0, 499);
 }
 
 static void break__under_a_guard_is_pending(struct contract *contract)

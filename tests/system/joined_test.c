@@ -207,7 +207,7 @@ static void wait__ends_with_the_holder(struct world *world)
     run(world, 0, "COMMIT");
     (void)pthread_join(job.thread, NULL);
     expect(world, DBLOCK_OK, job.status);
-    assert_true(job.end_ms - begun_ms < 1500);
+    assert_true(job.end_ms - begun_ms < 5000);
     assert_int_equal(7, balance(world, 1));
     begin(world, 0);
     expect(world, DBLOCK_BUSY, join(world, 0, 0));
@@ -249,7 +249,7 @@ static void wait__ends_in_time_and_the_transaction_goes_on(struct world *world)
     world->name[length] = 0;
     begun_ms = test_now_ms();
     expect(world, DBLOCK_BUSY, join(world, 1, 250));
-    assert_in_range(test_now_ms() - begun_ms, 250, 1000);
+    assert_in_range(test_now_ms() - begun_ms, 250, 3000);
     memcpy(world->name + length, "-other", 7);
     expect(world, DBLOCK_BUSY, join(world, 0, 0));
     run(world, 1, "UPDATE account SET balance = balance + 1 WHERE id = 1");
@@ -276,7 +276,7 @@ static void cancelled__and_the_transaction_goes_on(struct world *world)
     dblock_cancel(canceller);
     (void)pthread_join(job.thread, NULL);
     expect(world, DBLOCK_CANCELLED, job.status);
-    assert_true(job.end_ms - begun_ms < 500);
+    assert_true(job.end_ms - begun_ms < 900); /* a slice is longer */
     run(world, 1, "COMMIT");
     run(world, 0, "COMMIT");
     assert_int_equal(world->application->has_one_writer ? 100 : 3, balance(world, 0));

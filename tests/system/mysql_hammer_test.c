@@ -40,6 +40,7 @@
 #define N_NAMES 3
 #define TTL_US 60000u
 #define N_BELIEFS 400000
+#define PATIENCE_MS 60000u
 
 struct belief {
     int strategy;
@@ -338,7 +339,9 @@ static void conduct(unsigned int seconds)
     seed = 4711;
     for (i = 0; i <= N_WORKERS; ++i)
         pids[i] = start_worker(i);
-    while (test_now_ms() < end_ms) {
+    /* on a busy machine it takes longer until there is enough to judge */
+    while (test_now_ms() < end_ms ||
+        (atomic_load(&shared->n_takes) <= 10 * seconds && test_now_ms() < end_ms + PATIENCE_MS)) {
         int status;
         pid_t pid = waitpid(-1, &status, WUNTRACED | WNOHANG);
 
@@ -459,10 +462,12 @@ static void hammer__never_grants_twice(void **state)
     assert_int_equal(atomic_load(&shared->n_failures), 0);
     assert_true(atomic_load(&shared->n_takes) > 10 * seconds);
     /* Nothing is guarded here: to meet others' brief locks is not to meet a guard. A commit takes
-     * longer where the server writes a binary log as well, or the machine has other work. */
+     * longer where the server writes a binary log as well, or the machine has other work; and who
+     * is stopped or killed in a transaction may be met by somebody for sure. */
     n_tries = atomic_load(&shared->n_takes) + atomic_load(&shared->n_busy) +
         atomic_load(&shared->n_again) + atomic_load(&shared->n_pinned);
-    assert_true(atomic_load(&shared->n_pinned) <= n_tries / 50);
+    assert_true(atomic_load(&shared->n_pinned) <= n_tries / 50 +
+            atomic_load(&shared->n_crashes) + atomic_load(&shared->n_pauses));
     assert_int_equal(n_bad, 0);
     assert_int_equal(count_bad_beliefs(), 0);
     mysql_close(admin);

@@ -26,7 +26,8 @@
 #define SECOND 1000000u
 #define YES DBLOCK_ANSWER_YES
 
-/* How much later than asked a call may end: Oracle's client library counts in its own
+/* How much later than asked a call may end, beside what a busy machine costs; less than the next
+ * whole second, to which a client library might round it. Oracle's client library counts in its own
  * time-outs, in whole seconds. */
 #ifdef MARIADB_BASE_VERSION
 #define LATE_MS 0u
@@ -209,7 +210,7 @@ static void lost_answers__are_uncertain_and_in_time(void **state)
     atomic_store(&proxy.swallow_answers, 1);
     begun = test_now_ms();
     assert_int_equal(take_within(connection, "lost", "lost", 300000), DBLOCK_E_UNCERTAIN);
-    assert_true(test_now_ms() - begun >= 290 && test_now_ms() - begun < 600 + LATE_MS);
+    assert_true(test_now_ms() - begun >= 290 && test_now_ms() - begun < 900 + LATE_MS);
     assert_false(fixture.driver->connection.is_alive(connection));
     /* it was done all the same */
     assert_int_equal(mysql_look(&fixture, mine, DBLOCK_LEASE, "lost"), YES);
@@ -236,7 +237,7 @@ static void lost_answers__are_uncertain_and_in_time(void **state)
     atomic_store(&proxy.swallow_requests, 1);
     begun = test_now_ms();
     assert_int_equal(take_within(connection, "lost", "lost", 1400000), DBLOCK_E_UNCERTAIN);
-    assert_true(test_now_ms() - begun >= 1390 && test_now_ms() - begun < 1700 + LATE_MS);
+    assert_true(test_now_ms() - begun >= 1390 && test_now_ms() - begun < 1900 + LATE_MS);
     assert_int_equal(mysql_look(&fixture, mine, DBLOCK_LEASE, "lost"), DBLOCK_ANSWER_NO);
     end_proxy(&proxy, connection, target);
 
@@ -269,7 +270,7 @@ static void answers_in_pieces__are_read_or_given_up_in_time(void **state)
     atomic_store(&proxy.drip_ms, 40);
     begun = test_now_ms();
     assert_int_equal(take_within(connection, "pieces", "again", 300000), DBLOCK_E_UNCERTAIN);
-    assert_true(test_now_ms() - begun >= 290 && test_now_ms() - begun < 600 + LATE_MS);
+    assert_true(test_now_ms() - begun >= 290 && test_now_ms() - begun < 900 + LATE_MS);
     assert_false(fixture.driver->connection.is_alive(connection));
     end_proxy(&proxy, connection, target);
     assert_int_equal(mysql_drop(&fixture, mine, DBLOCK_LEASE, "pieces", "again", 0), YES);

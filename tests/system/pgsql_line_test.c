@@ -24,7 +24,12 @@
 #define BUSY DBLOCK_ANSWER_BUSY
 #define AGAIN DBLOCK_ANSWER_AGAIN
 
-enum { SECOND = 1000000, N_LINES = 12 };
+enum {
+    SECOND = 1000000,
+    N_LINES = 12,
+    SOON_MS = 500, /* less than what is left of a slice, at whose end all would look anyway */
+    N_TRIES = 5    /* of which a busy machine may make some late */
+};
 
 static struct pgsql_fixture f;
 static struct dblock_connection *taker, *line[N_LINES];
@@ -194,34 +199,46 @@ static void release__sends_nothing_if_nobody_waits(void **state)
     pgsql_run(f.plain, "UNLISTEN *");
 }
 
-static void next__comes_when_the_first_leaves_or_dies(void **state)
+/* How long one who stands behind another waits once that one dies, and the next once he leaves. */
+static void see_them_go(int strategy, int is_fair, uint64_t took_ms[2])
 {
+    struct dblock_connection *mortal = pgsql_fixture_connect(&f, DBLOCK_ROLE_LINE);
     struct waiter waiter;
     uint64_t begun_ms;
-    int strategy, i, is_fair, one = 1;
+    int one = 1;
+
+    assert_int_equal(YES, pgsql_take(&f, taker, strategy, "x", "o1", NULL, 60 * SECOND));
+    assert_int_equal(YES, pgsql_stand(&f, mortal, strategy, "x", SECOND, is_fair));
+    start_waiter(&waiter, line[0], strategy, is_fair, -1);
+    assert_true(test_until(is_waiting, &one, 5000));
+    test_pass_ms(1000); /* more than one slice */
+    begun_ms = test_now_ms();
+    pgsql_fixture_disconnect(&f, mortal, DBLOCK_CLOSE_ABORT);
+    assert_int_equal(YES, end_waiter(&waiter));
+    took_ms[0] = waiter.ended_ms - begun_ms;
+    start_waiter(&waiter, line[1], strategy, is_fair, -1);
+    assert_true(test_until(is_waiting, &one, 5000));
+    begun_ms = test_now_ms();
+    leave(line[0]);
+    assert_int_equal(YES, end_waiter(&waiter));
+    took_ms[1] = waiter.ended_ms - begun_ms;
+    leave(line[1]);
+    assert_int_equal(YES, pgsql_drop(&f, taker, strategy, "x", "o1", 0));
+}
+
+static void next__comes_when_the_first_leaves_or_dies(void **state)
+{
+    uint64_t took_ms[2];
+    int strategy, i, n, is_fair;
 
     (void)state;
     FOR_BOTH (strategy)
         for (is_fair = 0; is_fair < 2; ++is_fair) {
-            struct dblock_connection *mortal = pgsql_fixture_connect(&f, DBLOCK_ROLE_LINE);
-
-            assert_int_equal(YES, pgsql_take(&f, taker, strategy, "x", "o1", NULL, 60 * SECOND));
-            assert_int_equal(YES, pgsql_stand(&f, mortal, strategy, "x", SECOND, is_fair));
-            start_waiter(&waiter, line[0], strategy, is_fair, -1);
-            assert_true(test_until(is_waiting, &one, 5000));
-            test_pass_ms(1000); /* more than one slice */
-            begun_ms = test_now_ms();
-            pgsql_fixture_disconnect(&f, mortal, DBLOCK_CLOSE_ABORT);
-            assert_int_equal(YES, end_waiter(&waiter));
-            assert_true(waiter.ended_ms - begun_ms < 500);
-            start_waiter(&waiter, line[1], strategy, is_fair, -1);
-            assert_true(test_until(is_waiting, &one, 5000));
-            begun_ms = test_now_ms();
-            leave(line[0]);
-            assert_int_equal(YES, end_waiter(&waiter));
-            assert_true(waiter.ended_ms - begun_ms < 500);
-            leave(line[1]);
-            assert_int_equal(YES, pgsql_drop(&f, taker, strategy, "x", "o1", 0));
+            took_ms[0] = took_ms[1] = SOON_MS;
+            for (n = 0; n < N_TRIES && (took_ms[0] >= SOON_MS || took_ms[1] >= SOON_MS); ++n)
+                see_them_go(strategy, is_fair, took_ms);
+            assert_in_range(took_ms[0], 0, SOON_MS - 1);
+            assert_in_range(took_ms[1], 0, SOON_MS - 1);
         }
 }
 
@@ -247,10 +264,10 @@ static void free_name__may_be_taken_past_the_first(void **state)
             begun_ms = test_now_ms();
             assert_int_equal(YES, pgsql_drop(&f, taker, strategy, "x", "o1", 0));
             assert_int_equal(AGAIN, end_waiter(&waiters[0]));
-            assert_in_range(waiters[0].ended_ms - begun_ms, 500, 2300);
+            assert_in_range(waiters[0].ended_ms - begun_ms, 500, 5000);
             if (is_fair) { /* he, too, is passed: nobody takes it */
                 assert_int_equal(AGAIN, end_waiter(&waiters[1]));
-                assert_in_range(waiters[1].ended_ms - begun_ms, 500, 4000);
+                assert_in_range(waiters[1].ended_ms - begun_ms, 500, 7000);
             }
             leave(line[0]);
             assert_true(test_until(has_no_place, NULL, 5000));
@@ -295,13 +312,13 @@ static void cancel__leaves_nothing_behind(void **state)
     struct waiter waiter;
     uint64_t begun_ms;
     int ends[2];
-    int is_fair, n, one = 1;
+    int is_fair, n, n_late, one = 1;
 
     (void)state;
     assert_int_equal(0, pipe(ends));
     for (is_fair = 0; is_fair < 2; ++is_fair) {
         assert_int_equal(YES, pgsql_stand(&f, line[0], DBLOCK_LEASE, "x", SECOND, is_fair));
-        for (n = 0; n < 3; ++n) { /* at different times of a slice */
+        for (n = 0, n_late = 0; n < 3;) { /* at different times of a slice */
             start_waiter(&waiter, line[1], DBLOCK_LEASE, is_fair, ends[0]);
             waiter.fixture.call.cancel_fd = ends[0];
             if (n > 0)
@@ -311,7 +328,10 @@ static void cancel__leaves_nothing_behind(void **state)
             assert_int_equal(1, write(ends[1], "x", 1));
             assert_int_equal(-1, end_waiter(&waiter));
             assert_int_equal(DBLOCK_CANCELLED, waiter.fixture.status);
-            assert_true(waiter.ended_ms - begun_ms < 500);
+            if (waiter.ended_ms - begun_ms < SOON_MS)
+                ++n;
+            else
+                assert_true(++n_late < N_TRIES);
             assert_int_equal(1, read(ends[0], &waiter.outcome, 1));
             if (!f.driver->connection.is_alive(line[1])) {
                 pgsql_fixture_disconnect(&f, line[1], DBLOCK_CLOSE_ABORT);
@@ -382,8 +402,8 @@ static void bells__are_eight(void **state)
         1, 8);
     for (i = 0; i < N_LINES; ++i) {
         begun_ms = test_now_ms();
-        if (pgsql_rest(&f, line[i], 400000) == YES) {
-            assert_in_range(test_now_ms() - begun_ms, 40, 300);
+        if (pgsql_rest(&f, line[i], 700000) == YES) {
+            assert_in_range(test_now_ms() - begun_ms, 40, 699);
             ++n_looking;
         }
         leave(line[i]);

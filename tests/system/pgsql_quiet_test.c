@@ -104,7 +104,7 @@ static void watch_snapshots(void)
         oldest_ms = age_ms > oldest_ms ? age_ms : oldest_ms;
         test_pass_ms(20);
     }
-    assert_in_range(oldest_ms, 0, 1200);
+    assert_in_range(oldest_ms, 0, 1800); /* a slice is 0.9 s, and may end late */
 }
 
 static void stand_in_nobodys_way(int strategy, int is_fair)

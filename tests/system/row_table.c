@@ -28,7 +28,8 @@ static dblock_client *open_on(const struct row_table *table)
     return client;
 }
 
-/* With a token, or NULL and `*ret_status`. */
+/* With a token, or NULL and `*ret_status`; without that it waits, as the server may not have noticed
+ * yet that the last holder's connection is gone. */
 static dblock_lock *take(dblock_client *client, const char *name, dblock_status *ret_status)
 {
     struct dblock_options options = DBLOCK_OPTIONS_INIT;
@@ -37,6 +38,7 @@ static dblock_lock *take(dblock_client *client, const char *name, dblock_status 
     dblock_status status;
 
     options.flags = DBLOCK_FENCED;
+    options.wait_ms = ret_status == NULL ? 10000 : 0;
     memset(&error, 0, sizeof error);
     status = dblock_acquire(client, name, &options, &lock, &error);
     if (ret_status != NULL)
