@@ -158,15 +158,15 @@ static void tell_grants(const struct dblock_take *terms, const struct dblock_man
     }
 }
 
-static void tell_holder(const struct pgsql_hold *hold, const PGresult *gate, size_t *ret_place,
-    struct dblock_grant *holder, struct dblock_answer *answer)
+static void tell_holder(const struct pgsql_hold *hold, const PGresult *gate, size_t n_names,
+    size_t *ret_place, struct dblock_grant *holder, struct dblock_answer *answer)
 {
     int64_t place = pgsql_get_int64(gate, 0, GATE_PLACE);
 
     answer->now_us = pgsql_get_time(gate, 0, GATE_NOW);
     answer->session_remaining_us =
         pgsql_remaining(pgsql_get_time(gate, 0, GATE_SESSION_EXPIRES), answer->now_us);
-    if (place > 0)
+    if (place > 0 && (uint64_t)place <= n_names)
         *ret_place = (size_t)place - 1;
     if (answer->outcome != DBLOCK_ANSWER_BUSY || read_state(gate) == 'l')
         return;
@@ -231,7 +231,8 @@ static dblock_status take(struct attempt *attempt, size_t *ret_place, struct dbl
         if (answer->outcome == DBLOCK_ANSWER_YES)
             tell_grants(attempt->terms, attempt->many, &message, answer);
         else
-            tell_holder(attempt->hold, message.results[RESULT_GATE], ret_place, holder, answer);
+            tell_holder(attempt->hold, message.results[RESULT_GATE], attempt->many->n_names,
+                ret_place, holder, answer);
     }
     return pgsql_message_fini(&message, status, answer);
 }
