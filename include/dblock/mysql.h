@@ -14,7 +14,8 @@ extern "C" {
  * (also mariadb://), with ?socket=PATH, ssl-mode=DISABLED|PREFERRED|REQUIRED|
  * VERIFY_CA|VERIFY_IDENTITY, ssl-ca=, ssl-cert=, ssl-key=, option-file=PATH and
  * option-group=NAME. What a URL leaves open comes from the [client] group of the
- * usual option files.
+ * usual option files. A server that asks for the password as it is (PAM) gets it if it is
+ * proved (VERIFY_CA) or called localhost; the plugin that asks at the terminal is refused.
  *
  * Who waits for a lease or insert is woken by named locks of the server, GET_LOCK(), over
  * a connection of its own, in order of arrival. Through a proxy that lends out connections

@@ -129,6 +129,27 @@ static int set_tls(MYSQL *mysql, const struct dblock_target *target)
     return failed;
 }
 
+/* How a server may want to have the password. As it is, MariaDB's library gives it to whoever asks,
+ * also to somebody in between: only one that is proved, or of this machine, gets that. The plugin
+ * "dialog" asks at the terminal for as long as it likes. */
+static int set_logins(MYSQL *mysql, const struct dblock_target *target)
+{
+#if defined(MARIADB_PACKAGE_VERSION_ID) && MARIADB_PACKAGE_VERSION_ID >= 30300
+#define HIDDEN "mysql_native_password,caching_sha2_password,sha256_password,client_ed25519,parsec," \
+               "auth_gssapi_client"
+    int is_trusted = target->tls >= MYSQL_TLS_VERIFY_CA ||
+        (target->host != NULL && strcmp(target->host, "localhost") == 0);
+
+    return mysql_options(mysql, MARIADB_OPT_RESTRICTED_AUTH,
+        is_trusted ? HIDDEN ",mysql_clear_password" : HIDDEN);
+#undef HIDDEN
+#else
+    (void)mysql;
+    (void)target;
+    return 0;
+#endif
+}
+
 static int set_options(MYSQL *mysql, const struct dblock_target *target, uint64_t connect_us)
 {
     unsigned int seconds = mysql_count_seconds(connect_us);
@@ -147,6 +168,7 @@ static int set_options(MYSQL *mysql, const struct dblock_target *target, uint64_
     failed |= mysql_options(mysql, MYSQL_OPT_LOCAL_INFILE, &none);
     failed |= mysql_options(mysql, MYSQL_REPORT_DATA_TRUNCATION, &off);
     failed |= mysql_options(mysql, MYSQL_SET_CHARSET_NAME, "utf8mb4");
+    failed |= set_logins(mysql, target);
     /* for people; an empty one is an error to this library */
     (void)mysql_options4(mysql, MYSQL_OPT_CONNECT_ATTR_ADD, "dblock_label", target->label);
     (void)mysql_options4(mysql, MYSQL_OPT_CONNECT_ATTR_ADD, "dblock_host", target->client_host);

@@ -90,6 +90,9 @@ static const struct meaning meanings[] = {
     { 3572, MYSQL_CLASS_LOCKED, DBLOCK_OK, NULL },          /* NOWAIT */
     { 4031, MYSQL_CLASS_GONE, DBLOCK_E_CONNECTION, NULL },  /* idle for wait_timeout */
     { 4151, MYSQL_CLASS_REFUSED, DBLOCK_E_LOGIN, "the account is locked" },
+    { 5010, MYSQL_CLASS_GONE, DBLOCK_E_LOGIN, /* the library's, too: mysql_connection.c */
+        "let the account use another plugin, for PAM with pam_use_cleartext_plugin = ON, and prove "
+        "the server by ssl-mode=VERIFY_CA" },
 };
 
 static const struct meaning *find_meaning(unsigned int code)
