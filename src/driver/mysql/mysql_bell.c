@@ -190,6 +190,8 @@ void mysql_bell_locked(
 
     if (connection->in.numbers[MYSQL_N_RINGS].value == 0)
         return;
+    if (bells->n == BELLS_MAX)
+        return; /* a take and its second half have locked one each: who waits for it naps */
     all = lock_register(connection);
     memcpy(bells->all[bells->n].owner, owner, DBLOCK_ID_SIZE);
     bells->all[bells->n].is_marked = 0;

@@ -23,6 +23,11 @@ static int store(MYSQL *mysql, MYSQL_RES **ret_rows)
     return *ret_rows == NULL && mysql_errno(mysql) != 0;
 }
 
+MYSQL_ROW mysql_call_row(MYSQL_RES *rows, unsigned int n_columns)
+{
+    return rows != NULL && mysql_num_fields(rows) >= n_columns ? mysql_fetch_row(rows) : NULL;
+}
+
 #if MYSQL_IS_MARIADB_CLIENT
 
 /* For name resolution and TLS handshakes too; pages that are not used cost nothing. */

@@ -74,7 +74,7 @@ static dblock_status extend(const struct mysql_hold *hold, struct dblock_connect
     if (run_update(hold, connection, call, MYSQL_LEASE_EXTEND, subject, owner, &insert_id) != 0)
         return fail_change(hold, connection, verb, subject, answer, reterr);
     answer->outcome = insert_id != 0 ? DBLOCK_ANSWER_YES : DBLOCK_ANSWER_NO;
-    answer->now_us = (int64_t)insert_id;
+    answer->now_us = mysql_bound((int64_t)insert_id);
     return DBLOCK_OK;
 }
 

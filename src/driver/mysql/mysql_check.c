@@ -71,7 +71,7 @@ static int is(const struct examination *examination, int column, const char *val
 
 static long long number(const struct examination *examination, int column)
 {
-    return strtoll(examination->facts.values[column], NULL, 10);
+    return mysql_bound(strtoll(examination->facts.values[column], NULL, 10));
 }
 
 static void judge_version(struct examination *examination, const char *version)
@@ -224,7 +224,7 @@ static void judge_tables(struct examination *examination)
         long long size_mib = number(examination, 1);
 
         (void)snprintf(remedy, sizeof remedy, "OPTIMIZE TABLE %s while nobody locks", table);
-        if (size_mib > 16 && size_mib * 100 > number(examination, 2))
+        if (size_mib > 16 && size_mib > number(examination, 2) / 100)
             tell(examination, WARNING, RECORDED, "bloat", remedy,
                 "%s takes %lld MiB for about %s rows", table, size_mib,
                 examination->facts.values[2]);

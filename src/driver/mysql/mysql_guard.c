@@ -13,6 +13,7 @@
 
 #include "mysql_advisory.h"
 #include "mysql_application.h"
+#include "mysql_call.h"
 #include "mysql_connection.h"
 #include "mysql_sql.h"
 #include "mysql_target.h"
@@ -133,10 +134,11 @@ static unsigned int look(
     memset(ret_sight, 0, sizeof *ret_sight);
     if (code != 0 || rows == NULL)
         return code != 0 ? code : CR_UNKNOWN_ERROR;
-    row = mysql_fetch_row(rows);
+    row = mysql_call_row(rows, is_live(guarded) ? 1 : 3);
     if (row != NULL && row[0] != NULL) {
         ret_sight->token = strtoll(row[0], NULL, 10);
-        ret_sight->is_over = !is_live(guarded) && row[1][0] == '1' && row[2][0] != '1';
+        ret_sight->is_over = !is_live(guarded) && row[1] != NULL && row[1][0] == '1' &&
+            (row[2] == NULL || row[2][0] != '1');
     }
     mysql_free_result(rows);
     return 0;
@@ -189,7 +191,7 @@ static dblock_status pin(const struct question *question)
     for (;;) {
         code = run_guard(question, &rows);
         if (code == 0 && rows != NULL) {
-            row = mysql_fetch_row(rows);
+            row = mysql_call_row(rows, 3);
             status = row != NULL ? judge(row) : DBLOCK_OK;
             mysql_free_result(rows);
             return row != NULL ? status : find_why(question);

@@ -146,8 +146,9 @@ static unsigned int read_settings(
 
     if (code != 0)
         return code;
-    loan->settings = loan->rows != NULL ? mysql_fetch_row(loan->rows) : NULL;
-    if (loan->settings == NULL) {
+    loan->settings = mysql_call_row(loan->rows, COLUMN_FIRST);
+    if (loan->settings == NULL || loan->settings[COLUMN_INSERT_ID] == NULL) {
+        loan->settings = NULL;
         mysql_note_error(connection, CR_UNKNOWN_ERROR, "HY000", "no settings came", 0);
         return connection->error_code;
     }

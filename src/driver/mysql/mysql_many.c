@@ -145,7 +145,7 @@ static unsigned int run_take(struct attempt *attempt, uint64_t *ret_n_rows, int 
     const struct mysql_literal not_after = number((uint64_t)terms->not_after_us);
     const struct mysql_bytes *prefix = &connection->in.bytes[MYSQL_B_PREFIX];
     const int has_bells = mysql_bell_offer_many(connection, attempt->many->n_names);
-    char bell[sizeof attempt->prefix];
+    char bell[sizeof attempt->prefix] = "";
     const struct mysql_literal literals[] = { session, number(terms->ttl_us),
         number((uint64_t)target->pid), number((uint64_t)has_bells), bytes(bell, prefix->size + 1),
         bytes(target->client_host, strlen(target->client_host)),
@@ -166,7 +166,7 @@ static unsigned int run_take(struct attempt *attempt, uint64_t *ret_n_rows, int 
 
 static int64_t read_number(const char *text)
 {
-    return text != NULL ? strtoll(text, NULL, 10) : 0;
+    return text != NULL ? mysql_bound(strtoll(text, NULL, 10)) : 0;
 }
 
 static void read_look(struct attempt *attempt, MYSQL_RES *rows)
@@ -174,7 +174,7 @@ static void read_look(struct attempt *attempt, MYSQL_RES *rows)
     MYSQL_ROW row;
     size_t place;
 
-    while ((row = mysql_fetch_row(rows)) != NULL) {
+    while ((row = mysql_call_row(rows, 7)) != NULL) {
         place = (size_t)read_number(row[0]);
         if (place >= attempt->many->n_names)
             continue;
@@ -474,7 +474,7 @@ static unsigned int drop_at_once(struct attempt *attempt)
     struct dblock_connection *connection = attempt->connection;
     const struct dblock_many *many = attempt->many;
     const struct mysql_bytes *prefix = &connection->in.bytes[MYSQL_B_PREFIX];
-    char bell[sizeof attempt->prefix];
+    char bell[sizeof attempt->prefix] = "";
     const struct mysql_literal literal = bytes(bell, prefix->size + 1);
     size_t i;
 

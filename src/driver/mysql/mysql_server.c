@@ -12,6 +12,8 @@
 #include "mysql_target.h"
 #include "mysql_text.h"
 
+#define PREFIX_MAX 24 /* "dblock:", twelve digits, ":" are 20 */
+
 /* "10.11.19-MariaDB-1" or "5.5.5-10.11.19-MariaDB" or "8.0.36" as 101119, 80036. */
 void mysql_server_read_version(struct dblock_connection *connection)
 {
@@ -102,11 +104,16 @@ unsigned int mysql_server_look(struct dblock_connection *connection,
         return code;
     atomic_store(&((struct dblock_target *)connection->target)->is_multi_writer,
         connection->is_multi_writer);
+    if (strlen(facts.values[3]) > PREFIX_MAX) {
+        mysql_note_error(
+            connection, 2027, "HY000", "the server made nonsense of what it was asked", 0);
+        return connection->error_code;
+    }
     connection->is_read_only = facts.values[2][0] == '1';
     mysql_in_text(connection, MYSQL_B_PREFIX, facts.values[3]);
     connection->has_line = has_locks_of_its_own(connection, facts.values[4]);
     answer->outcome = DBLOCK_ANSWER_YES;
-    answer->now_us = strtoll(facts.values[0], NULL, 10);
+    answer->now_us = mysql_bound(strtoll(facts.values[0], NULL, 10));
     return 0;
 }
 

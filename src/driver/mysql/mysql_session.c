@@ -27,7 +27,7 @@ dblock_status mysql_session_begin(struct dblock_connection *connection,
         return mysql_fail(connection, reterr, "cannot begin a session");
     }
     answer->outcome = DBLOCK_ANSWER_YES;
-    answer->now_us = (int64_t)result.insert_id;
+    answer->now_us = mysql_bound((int64_t)result.insert_id);
     return DBLOCK_OK;
 }
 

@@ -145,9 +145,16 @@ void mysql_in_text(struct dblock_connection *connection, enum mysql_bytes_id id,
     mysql_in_bytes(connection, id, text, text != NULL ? strlen(text) : 0);
 }
 
+int64_t mysql_bound(int64_t number)
+{
+    return number > MYSQL_NUMBER_MAX ? MYSQL_NUMBER_MAX
+        : number < -MYSQL_NUMBER_MAX ? -MYSQL_NUMBER_MAX
+                                     : number;
+}
+
 int64_t mysql_out_number(const struct dblock_connection *connection, enum mysql_number_id id)
 {
-    return connection->out.numbers[id].is_null ? 0 : connection->out.numbers[id].value;
+    return connection->out.numbers[id].is_null ? 0 : mysql_bound(connection->out.numbers[id].value);
 }
 
 int mysql_out_is_null(const struct dblock_connection *connection, enum mysql_number_id id)
@@ -253,6 +260,18 @@ failed:
     return connection->error_code;
 }
 
+/* Not if a server gives another number of columns than when the statement was prepared, or says that
+ * another result follows: MariaDB's library has then forgotten what is bound, and would write to it. */
+static int has_its_columns(
+    struct dblock_connection *connection, MYSQL_STMT *handle, enum mysql_statement_id id)
+{
+    unsigned int n = 0;
+
+    while (n < N_OUT && statements[id].out[n] != 0)
+        ++n;
+    return mysql_stmt_field_count(handle) == n && !mysql_more_results(connection->mysql);
+}
+
 unsigned int mysql_run(struct dblock_connection *connection, enum mysql_statement_id id,
     const struct dblock_call *call, struct mysql_result *ret_result)
 {
@@ -269,6 +288,11 @@ unsigned int mysql_run(struct dblock_connection *connection, enum mysql_statemen
             mysql_call_forget(handle);
             connection->statements[id] = NULL;
         }
+        return connection->error_code;
+    }
+    if (!has_its_columns(connection, handle, id)) {
+        mysql_note_error(connection, 2027, "HY000",
+            "the server answered with another result than it was asked for", statements[id].is_write);
         return connection->error_code;
     }
     if (ret_result != NULL) {

@@ -27,6 +27,9 @@ typedef my_bool mysql_flag;
 typedef bool mysql_flag;
 #endif
 
+/* No number of ours is beyond these, and whatever a server says can be reckoned with. */
+#define MYSQL_NUMBER_MAX (INT64_C(1) << 60)
+
 #define MYSQL_BATCH_MAX 50 /* rows of one purge */
 
 enum mysql_statement_id {
@@ -159,6 +162,7 @@ void mysql_in_bytes(struct dblock_connection *connection, enum mysql_bytes_id id
     size_t size);
 void mysql_in_text(
     struct dblock_connection *connection, enum mysql_bytes_id id, const char *text);
+int64_t mysql_bound(int64_t number); /* within MYSQL_NUMBER_MAX */
 int64_t mysql_out_number(const struct dblock_connection *connection, enum mysql_number_id id);
 int mysql_out_is_null(const struct dblock_connection *connection, enum mysql_number_id id);
 const struct mysql_bytes *mysql_out_bytes(

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mysql_call.h"
 #include "mysql_connection.h"
 #include "mysql_error.h"
 #include "mysql_sql.h"
@@ -101,14 +102,13 @@ static dblock_status ask_whom(
     MYSQL *mysql, struct watched *watched, const char *name, struct dblock_error *reterr)
 {
     MYSQL_RES *rows = NULL;
-    MYSQL_ROW row = NULL;
+    MYSQL_ROW row;
     const char *hint = NULL;
     dblock_status status;
 
     if (mysql_query(mysql, mysql_sql_watch_whom) == 0)
         rows = mysql_store_result(mysql);
-    if (rows != NULL)
-        row = mysql_fetch_row(rows);
+    row = mysql_call_row(rows, 2);
     if (row == NULL || row[0] == NULL || row[1] == NULL) {
         unsigned int code = mysql_errno(mysql);
 
