@@ -55,7 +55,7 @@ test: ## the tests that need no server; installs nothing
 
 bench: ## builds the benchmarks of tests/bench and runs them
 
-soak: ## the simulation with fresh seeds, for SOAK_SECONDS (default 600), every cut, the bank
+soak: ## simulation with fresh seeds, fuzzers, each for SOAK_SECONDS (default 600), every cut, the bank
 
 install: ## libraries, headers, command, manual pages, schemas
 

@@ -107,10 +107,12 @@ test_sources := $(wildcard tests/lib/*.c tests/fuzz/*.c $(suites_c:%=tests/%/*.c
 .SECONDARY: $(test_sources:%.c=$(BUILD)/obj/%.o)
 
 # Fuzzers need clang and FLAVOUR=fuzz; none of them needs a server.
-fuzz_programs := $(call to_programs,$(call found,tests/fuzz/*_fuzz.c))
-$(fuzz_programs): $(test_folder)/%: $(BUILD)/obj/tests/%.o $(test_libraries)
+fuzz_sources := $(call found,tests/fuzz/*_fuzz.c)
+fuzz_programs := $(call to_programs,$(fuzz_sources))
+fuzz_objects := $(call to_objects,$(filter-out $(fuzz_sources),$(call found,tests/fuzz/*.c)))
+$(fuzz_programs): $(test_folder)/%: $(BUILD)/obj/tests/%.o $(fuzz_objects) $(test_libraries)
 	$(make_folder)
-	$(call quiet,LINK,$@)$(link) -fsanitize=fuzzer -pie -o $@ $< $(test_link_libs)
+	$(call quiet,LINK,$@)$(link) -fsanitize=fuzzer -pie -o $@ $< $(fuzz_objects) $(test_link_libs)
 
 # ----------------------------------------------------------------------- goals
 
@@ -159,5 +161,7 @@ soak: $(call programs_of,simulation) $(cut_programs) $(bank_program)
 	$(test_folder)/simulation/simulate --seconds $(SOAK_SECONDS)
 	$(foreach program,$(cut_programs),DBLOCK_TEST_CUTS=all $(program) || [ $$? = 77 ] || exit 1;) :
 	$(foreach program,$(bank_program),BANK_TRANSFERS=20000 tests/system/bank-soak $(program) || exit 1;) :
+	+$(if $(shell command -v clang),$(MAKE) fuzz FLAVOUR=fuzz BUILD=build/fuzz CC=clang \
+	    FUZZ_RUNS=-1 FUZZ_SECONDS=$(SOAK_SECONDS),@echo 'skip: the fuzzers need clang')
 
 -include $(test_sources:%.c=$(BUILD)/obj/%.d)

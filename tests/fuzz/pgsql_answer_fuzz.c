@@ -1,43 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* pgsql_answer_fuzz.c - a server of PostgreSQL's protocol that keeps to the order of its messages, as
- * libpq sees to that, and lies in all of them: how many rows and columns, how long and what in them,
- * errors and notices of any text. Whatever it says, each call ends and answers one of its results. */
-#include "fuzz.h"
+/* pgsql_answer_fuzz.c - a server of PostgreSQL's protocol that keeps to the order of its messages,
+ * as libpq sees to that, and lies in all of them: how many rows and columns, how long and what in
+ * them, errors and notices of any text. Whatever it says, each call ends with one of its results. */
+#include "liar.h"
 
-#include <dblock/check.h>
-#include <dblock/dblock.h>
 #include <dblock/pgsql.h>
 
-#include <poll.h>
-#include <pthread.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
-
 enum { ROOM = 4096, COLUMNS_MAX = 16 };
-
-/* What the server says next: the bytes of the input, from the begin again at their end. */
-struct script {
-    const uint8_t *bytes;
-    size_t size;
-    size_t next;
-};
-
-struct server {
-    int listener;
-    int stop[2];
-    struct script script;
-    char folder[64];
-    pthread_t thread;
-};
-
-static unsigned draw(struct script *script)
-{
-    if (script->size == 0)
-        return 0;
-    return script->bytes[script->next++ % script->size];
-}
 
 /* A message that is being written. */
 struct answer {
@@ -191,26 +160,11 @@ static int answer_message(
     return kind != 'X';
 }
 
-static int receive(int fd, void *bytes, size_t size)
-{
-    return recv(fd, bytes, size, MSG_WAITALL) == (ssize_t)size;
-}
-
-static int skip(int fd, size_t size)
-{
-    char bytes[256];
-
-    for (; size > 0; size -= size < sizeof bytes ? size : sizeof bytes)
-        if (!receive(fd, bytes, size < sizeof bytes ? size : sizeof bytes))
-            return 0;
-    return 1;
-}
-
 static int read_size(int fd, size_t *ret_size)
 {
     uint8_t bytes[4];
 
-    if (!receive(fd, bytes, 4))
+    if (!liar_receive(fd, bytes, 4))
         return 0;
     *ret_size = (size_t)bytes[0] << 24 | (size_t)bytes[1] << 16 | (size_t)bytes[2] << 8 | bytes[3];
     return *ret_size >= 4;
@@ -233,150 +187,46 @@ static void greet(struct answer *answer)
     end(answer);
 }
 
-/* One connection, of which the client does what it likes. */
-static void serve(struct server *server, int fd)
+static int has_come(struct liar *liar, struct liar_connection *connection)
+{
+    (void)liar;
+    (void)connection;
+    return 1; /* the client speaks first */
+}
+
+static int has_asked(struct liar *liar, struct liar_connection *connection)
 {
     struct answer answer = { .size = 0 };
-    unsigned n_columns = 0;
     size_t size;
     char kind;
 
-    if (!read_size(fd, &size) || size > 10000 || !skip(fd, size - 4))
-        return;
-    if (size == 16) /* a cancel request */
-        return;
-    greet(&answer);
-    for (;;) {
-        struct pollfd descriptors[2] = { { fd, POLLIN, 0 }, { server->stop[0], POLLIN, 0 } };
-
-        if (answer.size > 0 && send(fd, answer.bytes, answer.size, MSG_NOSIGNAL) < 0)
-            return;
-        answer.size = 0;
-        if (poll(descriptors, 2, -1) < 0 || descriptors[1].revents != 0)
-            return;
-        if (!receive(fd, &kind, 1) || !read_size(fd, &size) || !skip(fd, size - 4) ||
-            !answer_message(&answer, &server->script, kind, &n_columns))
-            return;
+    atomic_store(&liar->has_granted, 1); /* which row says so is not looked at here */
+    if (connection->phase == 0) {
+        if (!read_size(connection->fd, &size) || size > 10000 ||
+            !liar_skip(connection->fd, size - 4) || size == 16) /* a cancel request */
+            return 0;
+        connection->phase = 1;
+        greet(&answer);
+    } else if (!liar_receive(connection->fd, &kind, 1) || !read_size(connection->fd, &size) ||
+        !liar_skip(connection->fd, size - 4) ||
+        !answer_message(&answer, &liar->script, kind, &connection->n_columns)) {
+        return 0;
     }
-}
-
-static void *run(void *context)
-{
-    struct server *server = context;
-
-    for (;;) {
-        struct pollfd descriptors[2] = { { server->listener, POLLIN, 0 },
-            { server->stop[0], POLLIN, 0 } };
-        int fd;
-
-        if (poll(descriptors, 2, -1) < 0 || descriptors[1].revents != 0)
-            return NULL;
-        fd = accept(server->listener, NULL, NULL);
-        if (fd >= 0) {
-            serve(server, fd);
-            (void)close(fd);
-        }
-    }
-}
-
-static void start(struct server *server)
-{
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
-
-    (void)snprintf(server->folder, sizeof server->folder, "/tmp/dblock-fuzz.%ld", (long)getpid());
-    (void)mkdir(server->folder, 0700);
-    (void)snprintf(
-        address.sun_path, sizeof address.sun_path, "%s/.s.PGSQL.5432", server->folder);
-    (void)unlink(address.sun_path);
-    server->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    EXPECT(server->listener >= 0 && pipe(server->stop) == 0);
-    EXPECT(bind(server->listener, (struct sockaddr *)&address, sizeof address) == 0);
-    EXPECT(listen(server->listener, 16) == 0);
-    EXPECT(pthread_create(&server->thread, NULL, run, server) == 0);
-}
-
-static void stop(struct server *server)
-{
-    char path[96];
-
-    EXPECT(write(server->stop[1], "x", 1) == 1);
-    EXPECT(pthread_join(server->thread, NULL) == 0);
-    (void)close(server->listener);
-    (void)close(server->stop[0]);
-    (void)close(server->stop[1]);
-    (void)snprintf(path, sizeof path, "%s/.s.PGSQL.5432", server->folder);
-    (void)unlink(path);
-    (void)rmdir(server->folder);
-}
-
-static int on_grant(const struct dblock_grant *grant, void *context)
-{
-    (void)context;
-    EXPECT(memchr(grant->name, 0, sizeof grant->name) != NULL);
-    EXPECT(memchr(grant->host, 0, sizeof grant->host) != NULL);
-    EXPECT(memchr(grant->label, 0, sizeof grant->label) != NULL);
-    return 0;
-}
-
-static void expect_told(dblock_status status, const struct dblock_error *error)
-{
-    if (status >= 0)
-        return;
-    EXPECT(error->status == status && error->message[0] != 0);
-    EXPECT(memchr(error->message, 0, sizeof error->message) != NULL);
-    EXPECT(memchr(error->hint, 0, sizeof error->hint) != NULL);
-}
-
-static void use(dblock_client *client, unsigned what)
-{
-    struct dblock_options options = DBLOCK_OPTIONS_INIT;
-    struct dblock_grant busy = DBLOCK_GRANT_INIT;
-    struct dblock_error error;
-    dblock_lock *lock = NULL;
-    dblock_status status;
-    int64_t token;
-
-    options.strategy = DBLOCK_LEASE + (int)(what % 4);
-    options.busy = &busy;
-    status = dblock_acquire(client, "x", &options, &lock, &error);
-    expect_told(status, &error);
-    EXPECT((status == DBLOCK_OK) == (lock != NULL));
-    if (lock != NULL) {
-        status = dblock_lock_token(lock, &token, &error);
-        expect_told(status, &error);
-        status = dblock_confirm(lock, &error);
-        expect_told(status, &error);
-        status = dblock_release(lock, &error);
-        expect_told(status, &error);
-        dblock_lock_free(lock);
-    }
-    if (what / 4 % 2 == 0)
-        expect_told(status = dblock_list(client, NULL, on_grant, NULL, &error), &error);
-    if (what / 8 % 2 == 0)
-        expect_told(
-            status = dblock_inspect(client, "x", options.strategy, &busy, &error), &error);
-    if (what / 16 % 2 == 0)
-        expect_told(status = dblock_break(client, "x", DBLOCK_LEASE, 0, &error), &error);
+    return liar_send(connection->fd, answer.bytes, answer.size);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    struct dblock_config config = DBLOCK_CONFIG_INIT;
-    struct server server = { .listener = -1 };
-    struct dblock_error error;
-    dblock_client *client = NULL;
+    static struct liar liar;
     char url[128];
 
     if (size < 2)
         return 0;
-    server.script = (struct script) { bytes + 1, size - 1, 0 };
-    start(&server);
-    config.connect_timeout_ms = 100;
-    config.io_timeout_ms = 20;
-    (void)snprintf(url, sizeof url, "host=%s user=u dbname=d sslmode=disable", server.folder);
-    EXPECT(dblock_open(dblock_pgsql_driver(), url, &config, &client, &error) == DBLOCK_OK);
-    use(client, bytes[0]);
-    dblock_close(client);
-    stop(&server);
+    liar = (struct liar) { .greet = has_come, .answer = has_asked };
+    liar.script = (struct script) { bytes + 1, size - 1, 0 };
+    liar_start(&liar, ".s.PGSQL.5432");
+    (void)snprintf(url, sizeof url, "host=%s user=u dbname=d sslmode=disable", liar.folder);
+    liar_use(&liar, dblock_pgsql_driver(), url, bytes[0]);
+    liar_stop(&liar);
     return 0;
 }
