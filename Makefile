@@ -41,7 +41,7 @@ soversion := $(firstword $(subst ., ,$(version)))
 # `exec` where something runs for long: make ends its child when it is ended
 # itself, and that must be the script and not a shell around it.
 
-.PHONY: all demo check test bench soak install uninstall clean help FORCE
+.PHONY: all demo check test coverage bench soak install uninstall clean help FORCE
 
 all: ## the libraries and the command, in build/FLAVOUR/lib and bin
 
@@ -52,6 +52,8 @@ check: ## installs what is missing, starts throw-away servers, runs every test
 	@exec env MAKE='$(MAKE)' ci/run
 
 test: ## the tests that need no server; installs nothing
+
+coverage: ## `make test` with gcov, and which lines of src were not run; says more with servers
 
 bench: ## builds the benchmarks of tests/bench and runs them
 

@@ -130,13 +130,21 @@ endif
 # What counts pages and statements on a server says the same in every flavour, and a crowd of
 # processes that has seconds for its turns, or a client with a short I/O limit, does not fit into them
 # with a sanitizer on two processors.
-once := $(if $(filter release,$(FLAVOUR)),,%/pgsql_bloat_test %/pgsql_quiet_test %/crowd_test \
+once := $(if $(filter release cov,$(FLAVOUR)),,%/pgsql_bloat_test %/pgsql_quiet_test %/crowd_test \
     %_cut_test %_hang_test %_notice_test %/bank_test %/mysql_galera_test %/mysql_galera_guard_test)
 # MORE_TESTS: of another build, as PROGRAM or PROGRAM@SERVER (ci/run).
 chosen_tests = $(foreach suite,$(SUITES),$(filter-out %/simulate $(once), \
     $(call programs_of,$(suite))) $(sort $(wildcard tests/$(suite)/*.sh)))
 test: all $(foreach suite,$(SUITES),$(call programs_of,$(suite)))
-	@exec ci/test-run -j $(TEST_JOBS) $(if $(filter release,$(FLAVOUR)),-o,-n $(FLAVOUR)) $(BUILD) $(chosen_tests) $(MORE_TESTS)
+	@exec ci/test-run -j $(TEST_JOBS) $(if $(filter release cov,$(FLAVOUR)),-o,-n $(FLAVOUR)) $(BUILD) $(chosen_tests) $(MORE_TESTS)
+
+# With servers (ci/services), as it is they who make most of what goes wrong. The figure is told also
+# if a test fails.
+.PHONY: coverage
+coverage:
+	+@find build/cov -name '*.gcda' -delete 2> /dev/null; \
+	$(MAKE) test FLAVOUR=cov BUILD=build/cov CC=gcc; status=$$?; \
+	ci/coverage build/cov && exit $$status
 
 .PHONY: list-tests
 list-tests:
