@@ -7,6 +7,8 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* PITFALL(A8): golden values, made by Python's hashlib. */
@@ -38,10 +40,43 @@ static void hash_name__agrees_with_other_languages(void **state)
                     4) == INT64_C(6007079653076722657));
 }
 
+static int compare(const void *a, const void *b)
+{
+    int64_t left = *(const int64_t *)a;
+    int64_t right = *(const int64_t *)b;
+
+    return (left > right) - (left < right);
+}
+
+/* PITFALL(A6), PITFALL(A7): of 32 bits, a hundred thousand names would share one with near
+ * certainty, and more often of 16. The two words have one and the same CRC32. */
+static void hash_name__tells_many_names_apart(void **state)
+{
+    enum { N_NAMES = 100000 };
+    int64_t *numbers = malloc((N_NAMES + 2) * sizeof *numbers);
+    char name[32];
+    size_t i;
+
+    (void)state;
+    assert_non_null(numbers);
+    for (i = 0; i < N_NAMES; ++i) {
+        int size = snprintf(name, sizeof name, "job-%zu", i);
+
+        numbers[i] = sqlite_hash_name(name, (size_t)size);
+    }
+    numbers[N_NAMES] = sqlite_hash_name("plumless", 8);
+    numbers[N_NAMES + 1] = sqlite_hash_name("buckeroo", 8);
+    qsort(numbers, N_NAMES + 2, sizeof *numbers, compare);
+    for (i = 1; i < N_NAMES + 2; ++i)
+        assert_true(numbers[i - 1] != numbers[i]);
+    free(numbers);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hash_name__agrees_with_other_languages),
+        cmocka_unit_test(hash_name__tells_many_names_apart),
     };
 
     return cmocka_run_group_tests_name("sqlite_hash", tests, NULL, NULL);
