@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # busy.sh - somebody else holds the lock: exclusion, waiting and its limits, what is
-# said, signals while waiting. Runs beside others. Time limit: 300 s.
+# said, signals while waiting. PITFALL(H5), PITFALL(H10). Runs beside others. Time limit: 300 s.
 . "$(dirname "$0")/lib/cli.sh"
 
 with_strategies()

@@ -3,7 +3,7 @@
 # failover.sh - the primary of PostgreSQL dies and its standby takes over, while locks are held and
 # taken through a URL that names both. With a standby that commits wait for nothing is forgotten;
 # without, the last grants may be, and what is promised then is that tokens go on rising: who
-# checks them is safe. On servers of its own. Runs beside others.
+# checks them is safe. PITFALL(F3). On servers of its own. Runs beside others.
 . "$(dirname "$0")/lib/cli.sh"
 . "$(dirname "$0")/lib/servers.sh"
 if ! has_driver postgresql; then

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # lost.sh - the lock is lost while COMMAND runs: it is told to end, then made to,
-# and dblock exits with 76. Runs beside others. Time limit: 300 s.
+# and dblock exits with 76. PITFALL(H3). Runs beside others. Time limit: 300 s.
 . "$(dirname "$0")/lib/cli.sh"
 
 # Says that it runs, and, when it is told to end, that it was told.
@@ -107,7 +107,7 @@ echo finished > "$folder/go"
 ended "$pid" 76 'warn: exit 76 in the end'
 is "$(cat "$folder/started.out")" finished 'warn: COMMAND has come to its end'
 
-# A stopped dblock cannot renew; when it goes on, it finds out.
+# PITFALL(E11): a stopped dblock cannot renew; when it goes on, it finds out.
 rm -f "$folder/ready"
 start "$DBLOCK" run -t 1 x -c 'echo $$ > "$HOME/ready"; exec sleep 300'
 pid=$!

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # run.sh - dblock run while all goes well: exit statuses, environment, descriptors,
-# standard input, each strategy, each database. Runs beside others. Time limit: 300 s.
+# standard input, each strategy, each database. PITFALL(H4). Runs beside others. Time limit: 300 s.
 . "$(dirname "$0")/lib/cli.sh"
 
 for_each_strategy()

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # signals.sh - signals to dblock reach COMMAND's process group; whatever ends dblock
-# ends COMMAND and what came from it. Runs beside others.
+# ends COMMAND and what came from it. PITFALL(H1), PITFALL(H2), PITFALL(H9). Runs beside others.
 . "$(dirname "$0")/lib/cli.sh"
 use_sqlite
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # terminal.sh - job control: an interactive shell in a terminal of its own, fed line
-# by line. Runs beside others.
+# by line. PITFALL(H8). Runs beside others.
 . "$(dirname "$0")/lib/cli.sh"
 
 if ! command -v script > /dev/null; then

@@ -73,6 +73,7 @@ static void lost_answer_of_a_live_take__leaves_nothing(struct contract *contract
     (void)take_within(contract, b, name, SLACK_MS);
 }
 
+/* PITFALL(D16): what failed is done again. */
 static void lost_answer_of_release__leaves_nobody_locked_out(struct contract *contract)
 {
     const char *name = own_name(contract, "x");

@@ -31,7 +31,8 @@ static void expect_lost_once(
     assert_int_equal(0, atomic_load(&hearing->n_others));
 }
 
-/* E7: by callback, within a heartbeat. */
+/* PITFALL(S15): the next heartbeat reads back what it still has.
+ * E7: by callback, within a heartbeat. */
 static void broken_grant__is_told_by_callback(struct contract *contract)
 {
     const char *name = own_name(contract, "x");
@@ -97,6 +98,7 @@ static void deleted_session__is_told_by_callback(struct contract *contract)
     release(contract, take(contract, client, name));
 }
 
+/* PITFALL(C8): a row that is taken away by hand does not stay believed in. */
 static void deleted_row__is_found_by_confirm(struct contract *contract)
 {
     const char *name = own_name(contract, "x");

@@ -20,6 +20,7 @@ static void second_client__is_busy_until_the_release(struct contract *contract)
     release(contract, lock);
 }
 
+/* PITFALL(E16): no strategy lets its own client in twice. */
 static void same_client__is_busy_with_its_own_grant(struct contract *contract)
 {
     const char *name = own_name(contract, "x");
@@ -152,6 +153,7 @@ static void threads_of_one_client__are_never_inside_together(struct contract *co
     run_crowd(contract, 1);
 }
 
+/* PITFALL(B4): grants that last less than any clock ticks. */
 static void clients__are_never_inside_together(struct contract *contract)
 {
     run_crowd(contract, N_THREADS);

@@ -36,6 +36,7 @@ static void timed_grant__ends_by_itself(struct contract *contract)
     expect_busy(contract, a, name);
 }
 
+/* PITFALL(S13) */
 static void belief__ends_an_eighth_before_the_grant(struct contract *contract)
 {
     dblock_client *client = open_client(contract, NULL);
@@ -73,6 +74,7 @@ static void expiry__is_judged_by_the_ttl_of_the_holder(struct contract *contract
     expect_status(contract, DBLOCK_BUSY, attempt(contract, b, name, &options, NULL));
 }
 
+/* PITFALL(E9): a short ttl is enough for long work. */
 static void heartbeat__outlives_the_ttl(struct contract *contract)
 {
     const char *name = own_name(contract, "x");

@@ -129,7 +129,7 @@ static void break__under_a_guard_is_pending(struct contract *contract)
     expect_status(contract, DBLOCK_LOST, dblock_confirm(lock, &contract->error));
 }
 
-/* Heartbeats touch the session's row alone. */
+/* PITFALL(S8): heartbeats touch the session's row alone. */
 static void heartbeat__goes_on_under_a_guard(struct contract *contract)
 {
     const char *name = own_name(contract, "x");

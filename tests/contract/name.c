@@ -61,6 +61,7 @@ static void names__may_hold_whatever_is_utf8(struct contract *contract)
     }
 }
 
+/* PITFALL(A1): also where the server allows 64 characters for the name of a lock. */
 static void name__may_be_255_bytes(struct contract *contract)
 {
     dblock_client *a = open_client(contract, "a");
@@ -110,6 +111,7 @@ static void name__may_be_one_byte(struct contract *contract)
     release(contract, take_with(contract, client, "\001", &options));
 }
 
+/* PITFALL(A11): empty, or no text at all. */
 static void name__is_refused_if_it_is_not_one(struct contract *contract)
 {
     static const char *const texts[] = { "", "\377", "a\200", "\303", "\303(", "\355\240\200",

@@ -245,6 +245,7 @@ static void list__takes_no_filter(struct contract *contract)
 
 /* -------------------------------------------------------------------- break */
 
+/* PITFALL(E20) */
 static void break__ends_the_grant_and_fences_it(struct contract *contract)
 {
     const char *name = own_name(contract, "x");
@@ -265,6 +266,7 @@ static void break__ends_the_grant_and_fences_it(struct contract *contract)
     release(contract, next);
 }
 
+/* PITFALL(E20): it is said that there was nothing to break. */
 static void break__of_nobody_is_not_held(struct contract *contract)
 {
     const char *name = own_name(contract, "x");

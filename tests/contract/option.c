@@ -67,6 +67,7 @@ static void options__may_be_null(struct contract *contract)
     expect_status(contract, DBLOCK_BUSY, attempt(contract, client, name, NULL, NULL));
 }
 
+/* PITFALL(B8): no sum of times overflows later on. */
 static void options__are_refused_out_of_range(struct contract *contract)
 {
     const uint64_t eleven_years_ms = UINT64_C(11) * 366 * 24 * 3600 * 1000;

@@ -123,6 +123,7 @@ static void token__grows_although_the_row_is_deleted(struct contract *contract)
     assert_true(token_of(contract, take(contract, client, name)) > last);
 }
 
+/* PITFALL(S9) */
 static void token__grows_although_the_clock_goes_back(struct contract *contract)
 {
     const char *name = own_name(contract, "x");

@@ -158,6 +158,7 @@ static int64_t deposit_twice(struct world *world, int is_guarded)
     return number(world, 1, "SELECT balance FROM account WHERE id = 1");
 }
 
+/* PITFALL(E12) */
 static void paused_holder__writes_nothing_under_a_guard(struct world *world)
 {
     if (!can_break(world))

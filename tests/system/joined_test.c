@@ -128,6 +128,7 @@ static void start_wait(struct job *job, uint64_t pause_ms)
 
 /* ------------------------------------------------------------------------ cases */
 
+/* PITFALL(C21): not a moment before the commit. */
 static void joined__is_freed_by_the_end(struct world *world)
 {
     static const char *const ends[] = { "COMMIT", "ROLLBACK" };
@@ -232,7 +233,8 @@ static void wait__outlasts_a_slice(struct world *world)
     run(world, 1, "COMMIT");
 }
 
-/* What the transaction did before stands, and what it locked, and it goes on. */
+/* PITFALL(C4), PITFALL(C18): it can be used, and others get the name.
+ * What the transaction did before stands, and what it locked, and it goes on. */
 static void wait__ends_in_time_and_the_transaction_goes_on(struct world *world)
 {
     size_t length = strlen(world->name);

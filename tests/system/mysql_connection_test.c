@@ -332,6 +332,7 @@ static void missing_rights__are_e_permission(void **state)
     mysql_close(admin);
 }
 
+/* PITFALL(F5), PITFALL(F4): a lock that lives in one server alone would be had there, too. */
 static void read_only_server__is_e_read_only(void **state)
 {
     MYSQL *admin = mysql_fixture_admin(&fixture);
@@ -369,6 +370,7 @@ static void read_only_server__refuses_takes(void **state)
     assert_int_equal(mysql_drop(&fixture, mine, DBLOCK_LEASE, "ro", "ro", 0), YES);
 }
 
+/* PITFALL(B2), PITFALL(A5): zone, sql_mode and autocommit are set by the driver. */
 static void settings__of_the_server_do_not_matter(void **state)
 {
     MYSQL *admin = mysql_fixture_admin(&fixture);

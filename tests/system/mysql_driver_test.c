@@ -270,6 +270,7 @@ static void session__end_frees_all(void **state)
     assert_int_equal(DROP(other, DBLOCK_LEASE, "ends", "n2"), YES);
 }
 
+/* PITFALL(S6) */
 static void take__needs_a_session_of_its_own(void **state)
 {
     int i, strategy;
@@ -408,6 +409,7 @@ static void guarded_row__answers_pinned_at_once(void **state)
     }
 }
 
+/* PITFALL(S16) */
 static void busy_take__waits_for_no_lock_at_all(void **state)
 {
     int i, strategy;
@@ -462,7 +464,8 @@ static void names__are_bytes(void **state)
     }
 }
 
-/* The other half of mysql_observe_test.c's purge__waits_for_takes_that_read_the_floor. */
+/* PITFALL(S5):
+ * The other half of mysql_observe_test.c's purge__waits_for_takes_that_read_the_floor. */
 static void take__holds_the_floor_until_it_commits(void **state)
 {
     struct take_thread thread;

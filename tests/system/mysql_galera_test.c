@@ -181,6 +181,7 @@ static int kill_workers(void **state)
     return 0;
 }
 
+/* PITFALL(F2), PITFALL(C3) */
 static void three_nodes__have_one_holder_at_once(void **state)
 {
     int i;
@@ -400,6 +401,7 @@ static void frozen_node__is_followed(void **state)
 
 /* ------------------------------------------------------------- what is said */
 
+/* PITFALL(F1) */
 static void row_and_advisory__are_refused(void **state)
 {
     static const int refused[] = { DBLOCK_ROW, DBLOCK_ADVISORY };

@@ -423,6 +423,7 @@ static unsigned int count_bad_grants(MYSQL *admin)
     return backwards == 0 && overlaps == 0 ? 0 : 1;
 }
 
+/* PITFALL(C1): deadlocks of InnoDB are no errors of the caller. */
 static void hammer__never_grants_twice(void **state)
 {
     const char *text = getenv("DBLOCK_TEST_HAMMER_SECONDS");

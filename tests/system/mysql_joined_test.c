@@ -91,7 +91,7 @@ static void join_without_wait(MYSQL *mysql, const char *what)
     assert_true(test_now_ms() - begun_ms < 950);
 }
 
-/* Others make rows next to it while a new name is locked at REPEATABLE READ. */
+/* PITFALL(C2): others make rows next to it while a new name is locked at REPEATABLE READ. */
 static void new_name__locks_no_gap(void **state)
 {
     (void)state;

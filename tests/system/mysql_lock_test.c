@@ -199,6 +199,7 @@ static void check_bounded_waits(int strategy, struct dblock_connection **connect
     assert_int_equal(drop(strategy, connections[0], "wait"), YES);
 }
 
+/* PITFALL(C14): fractions of seconds, none, and NULL. */
 static void waits__end_in_time(void **state)
 {
     (void)state;
@@ -436,6 +437,7 @@ static void *run_second(void *argument)
     return NULL;
 }
 
+/* PITFALL(C15) */
 static void advisory__answers_again_to_a_deadlock(void **state)
 {
     struct waiter waiter = { fixture, locks[0], DBLOCK_ADVISORY, 0, 0, 0 };
@@ -538,6 +540,7 @@ static void lists__show_what_the_server_tells(void **state)
     assert_int_equal(list(DBLOCK_ADVISORY, NULL, "list", 1, &heard), 1);
 }
 
+/* PITFALL(C8) */
 static void purge__leaves_rows_that_are_locked(void **state)
 {
     (void)state;

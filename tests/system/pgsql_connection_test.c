@@ -340,7 +340,8 @@ static void missing_rights_and_read_only__are_told_apart(void **state)
     PQfinish(admin);
 }
 
-/* A role whose defaults would break every promise; and a search_path that leads astray. */
+/* PITFALL(B2):
+ * A role whose defaults would break every promise; and a search_path that leads astray. */
 static void role_defaults__decide_nothing(void **state)
 {
     struct dblock_connection *c;

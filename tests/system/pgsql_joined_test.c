@@ -59,7 +59,8 @@ static void must_join(PGconn *pg, const char *name, int strategy)
         fail_msg("%s: %s", name, error.message);
 }
 
-/* What it reads would be older than the end of who was waited for, and a new name is not seen. */
+/* PITFALL(C17):
+ * What it reads would be older than the end of who was waited for, and a new name is not seen. */
 static void old_snapshot__is_told(void **state)
 {
     (void)state;

@@ -213,6 +213,7 @@ static void wait__is_served_when_the_lock_is_given_back(void **state)
     }
 }
 
+/* PITFALL(I3): the server knows of the end of the wait, too. */
 static void cancelled_wait__leaves_nothing_behind(void **state)
 {
     struct waiter waiter;
@@ -417,7 +418,7 @@ static void forked_close__keeps_the_parents_lock(void **state)
     }
 }
 
-/* D1, D4: leases work through a pooler, advisory and tokens of row say why not. */
+/* S12, D1, D4: leases work through a pooler, advisory and tokens of row say why not. */
 static void pooler__is_noticed(void **state)
 {
     const char *url = getenv("DBLOCK_TEST_PGBOUNCER");

@@ -50,6 +50,7 @@ static void backoff__grows_by_half_up_to_the_longest(void **state)
     }
 }
 
+/* PITFALL(E18) */
 static void backoff__spreads_a_herd(void **state)
 {
     unsigned buckets[4] = { 0, 0, 0, 0 };

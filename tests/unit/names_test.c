@@ -61,6 +61,7 @@ static void names__are_found_until_they_are_removed(void **state)
     dblk_names_fini(&names);
 }
 
+/* PITFALL(E17) */
 static void names__that_differ_in_little_are_others(void **state)
 {
     static const char *const texts[] = { "a", "A", "a ", "aaaaaaaa", "aaaaaaaaa", "aaaaaaaab",
