@@ -71,8 +71,9 @@ static void open_accounts(const struct bank *bank, void *connection)
 static int64_t count_wrong(const struct bank *bank, void *connection)
 {
     return bank->application->number(connection,
-        "SELECT count(*) FROM bank_account AS a WHERE a.balance - 1000 <> (SELECT"
-        " coalesce(sum(h.amount), 0) FROM bank_history AS h WHERE h.account = a.id)");
+        "SELECT count(*) FROM bank_account AS a LEFT JOIN (SELECT account, sum(amount) AS total"
+        " FROM bank_history GROUP BY account) AS h ON h.account = a.id"
+        " WHERE a.balance - 1000 <> coalesce(h.total, 0)");
 }
 
 static int is_stopped(void *context)
