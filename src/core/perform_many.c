@@ -156,10 +156,15 @@ static void take(
     }
     attempt->lock = many->locks[0];
     many->place = 0;
+    memset(many->names.outcomes, 0, many->names.n_names * sizeof *many->names.outcomes);
     dblk_perform_ask(attempt, now_us, heeds_line, ask_for_many, many, &answer, event);
     attempt->lock = many->locks[many->place];
-    if (event->kind == DBLK_EVENT_ANSWERED && event->outcome == DBLOCK_ANSWER_YES)
+    if (event->kind != DBLK_EVENT_ANSWERED)
+        return;
+    if (event->outcome == DBLOCK_ANSWER_YES)
         note_grants(many, event);
+    else if (event->outcome == DBLOCK_ANSWER_BUSY || event->outcome == DBLOCK_ANSWER_PINNED)
+        many->names.outcomes[many->place] = DBLOCK_ANSWER_BUSY;
 }
 
 /* Who owns them? YES: the name is in force, and `outcomes` says by an owner of ours. */

@@ -30,6 +30,21 @@ static void undo(struct sim_visit *visit, int32_t strategy, const struct dblock_
     }
 }
 
+static void note_held(struct sim_visit *visit, int32_t strategy, const struct dblock_many *many,
+    struct dblock_error *reterr)
+{
+    struct dblock_grant seen = DBLOCK_GRANT_INIT;
+    struct dblock_answer answer;
+    size_t i;
+
+    for (i = 0; visit->is_inside && i < many->n_names; ++i) {
+        memset(&answer, 0, sizeof answer);
+        if (sim_hold_look(visit->world, visit->now_us, strategy, many->subjects[i].name, &seen,
+                &answer, reterr) == DBLOCK_OK && answer.outcome == DBLOCK_ANSWER_YES)
+            many->outcomes[i] = DBLOCK_ANSWER_BUSY;
+    }
+}
+
 dblock_status sim_take_many(struct dblock_connection *connection, int32_t strategy,
     const struct dblock_call *call, const struct dblock_take *terms,
     const struct dblock_many *many, size_t *ret_place, struct dblock_grant *holder,
@@ -49,6 +64,7 @@ dblock_status sim_take_many(struct dblock_connection *connection, int32_t strate
             *holder = seen;
         return sim_leave(&visit, reterr);
     }
+    note_held(&visit, strategy, many, reterr);
     for (i = 0; visit.is_inside && i < many->n_names && visit.status == DBLOCK_OK; ++i) {
         take.subject = many->subjects[i];
         take.owner = many->owners[i];

@@ -200,7 +200,8 @@ struct dblock_many {
     struct dblock_subject *subjects;
     const unsigned char **owners; /* DBLOCK_ID_SIZE bytes each */
     int64_t *tokens;              /* take_many fills them on YES */
-    int32_t *outcomes;            /* drop_many; what is YES or NO already is not asked again */
+    int32_t *outcomes;            /* drop_many; what is YES or NO already is not asked again.
+                                   * take_many, of zeros: BUSY for those that are seen to be held */
 };
 
 /* Lease and insert: grants that are rows. */
@@ -240,7 +241,8 @@ struct dblock_driver_hold {
         struct dblock_answer *answer, struct dblock_error *reterr);
     /* All of them or none, for `terms` (whose subject and owner are not meant). YES: all taken,
      * durably, tokens filled. BUSY, PINNED: as take, of the name number *ret_place, and the line
-     * that is heeded is that of any of them. AGAIN, SESSION, LATE. Other than YES: none is taken,
+     * that is heeded is that of any of them; and `outcomes` are BUSY for all that are in the way,
+     * as far as is known without asking more. AGAIN, SESSION, LATE. Other than YES: none is taken,
      * not even for a moment unless the answer is AGAIN. E_UNCERTAIN: any of them may be. Two that
      * take the same names at once wait for each other never in a circle: at worst both are AGAIN.
      * NULL: cannot. */

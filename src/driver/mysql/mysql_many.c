@@ -276,9 +276,13 @@ static dblock_status tell_holder(struct attempt *attempt, size_t place, size_t *
 {
     struct dblock_connection *connection = attempt->connection;
     const struct dblock_subject *subject = &attempt->many->subjects[place];
+    size_t i;
 
     *ret_place = place;
     answer->outcome = DBLOCK_ANSWER_BUSY;
+    for (i = 0; i < attempt->many->n_names; ++i)
+        if (attempt->states[i] == STATE_HELD || attempt->has_line[i])
+            attempt->many->outcomes[i] = DBLOCK_ANSWER_BUSY;
     if (mysql_hold_read(attempt->hold, connection, attempt->call, subject) != 0)
         return fail(attempt, answer, reterr);
     (void)mysql_grant_is_in_force(connection, &answer->remaining_us);

@@ -17,6 +17,7 @@ enum { /* columns of a gate */
     GATE_IS_HELD, /* 1 ended, 2 in force */
     GATE_GRANT,
     GATE_ENDED,
+    GATE_HELD,
     GATE_NOW
 };
 
@@ -158,18 +159,41 @@ static void tell_grants(const struct dblock_take *terms, const struct dblock_man
     }
 }
 
-static void tell_holder(const struct pgsql_hold *hold, const PGresult *gate, size_t n_names,
-    size_t *ret_place, struct dblock_grant *holder, struct dblock_answer *answer)
+/* The next of "1,17,64" as a place from 0; n_names: there is none. */
+static size_t next_place(const char **list, size_t n_names)
+{
+    char *end;
+    unsigned long place = strtoul(*list, &end, 10);
+
+    *list = *end == ',' ? end + 1 : end;
+    return place == 0 || place > n_names ? n_names : place - 1;
+}
+
+static void tell_held(const struct dblock_many *many, const PGresult *gate)
+{
+    char held[DBLOCK_MANY_MAX * 4];
+    const char *next = held;
+    size_t place;
+
+    pgsql_get_text(gate, 0, GATE_HELD, held, sizeof held);
+    while ((place = next_place(&next, many->n_names)) < many->n_names)
+        many->outcomes[place] = DBLOCK_ANSWER_BUSY;
+}
+
+static void tell_holder(const struct pgsql_hold *hold, const struct dblock_many *many,
+    const PGresult *gate, size_t *ret_place, struct dblock_grant *holder,
+    struct dblock_answer *answer)
 {
     int64_t place = pgsql_get_int64(gate, 0, GATE_PLACE);
 
     answer->now_us = pgsql_get_time(gate, 0, GATE_NOW);
     answer->session_remaining_us =
         pgsql_remaining(pgsql_get_time(gate, 0, GATE_SESSION_EXPIRES), answer->now_us);
-    if (place > 0 && (uint64_t)place <= n_names)
+    if (place > 0 && (uint64_t)place <= many->n_names)
         *ret_place = (size_t)place - 1;
     if (answer->outcome != DBLOCK_ANSWER_BUSY || read_state(gate) == 'l')
         return;
+    tell_held(many, gate);
     answer->remaining_us =
         pgsql_remaining(pgsql_grant_expires(gate, 0, GATE_GRANT), answer->now_us);
     if (holder != NULL)
@@ -231,8 +255,8 @@ static dblock_status take(struct attempt *attempt, size_t *ret_place, struct dbl
         if (answer->outcome == DBLOCK_ANSWER_YES)
             tell_grants(attempt->terms, attempt->many, &message, answer);
         else
-            tell_holder(attempt->hold, message.results[RESULT_GATE], attempt->many->n_names,
-                ret_place, holder, answer);
+            tell_holder(attempt->hold, attempt->many, message.results[RESULT_GATE], ret_place, holder,
+                answer);
     }
     return pgsql_message_fini(&message, status, answer);
 }
@@ -278,16 +302,14 @@ static dblock_status clear_all(const struct attempt *attempt, size_t *ret_place,
 {
     const char *next = attempt->ended;
     dblock_status status = DBLOCK_OK;
-    char *end;
+    size_t place;
 
-    while (*next != 0 && status == DBLOCK_OK && answer->outcome != DBLOCK_ANSWER_PINNED) {
-        unsigned long place = strtoul(next, &end, 10);
-
-        if (place == 0 || place > attempt->many->n_names)
+    while (status == DBLOCK_OK && answer->outcome != DBLOCK_ANSWER_PINNED) {
+        place = next_place(&next, attempt->many->n_names);
+        if (place == attempt->many->n_names)
             break;
-        *ret_place = place - 1;
-        status = clear(attempt, *ret_place, answer, reterr);
-        next = *end == ',' ? end + 1 : end;
+        *ret_place = place;
+        status = clear(attempt, place, answer, reterr);
     }
     return status;
 }

@@ -36,22 +36,34 @@ static dblock_status look_at(
     return status;
 }
 
-/* Before the write lock is waited for: a read, which needs none. */
-static dblock_status find_obstacle(
+/* Before the write lock is waited for: a read, which needs none. The first obstacle is the one that
+ * is told of, and all are marked. */
+static dblock_status find_obstacles(
     struct attempt *attempt, const struct dblock_take *terms, int32_t *ret_outcome)
 {
     struct sqlite_finding finding = { GRANT_FREE, 0, { 0 } };
+    struct attempt other = *attempt;
+    struct dblock_answer of_other = *attempt->answer;
     dblock_status status = DBLOCK_OK;
+    int32_t outcome;
     size_t i;
 
-    for (i = 0; i < attempt->many->n_names && status == DBLOCK_OK &&
-         *ret_outcome != DBLOCK_ANSWER_BUSY; ++i) {
-        attempt->place = i;
+    other.holder = NULL;
+    other.answer = &of_other;
+    for (i = 0; i < attempt->many->n_names && status == DBLOCK_OK; ++i) {
+        struct attempt *of_this = *ret_outcome != DBLOCK_ANSWER_BUSY ? attempt : &other;
+
+        of_this->place = i;
+        outcome = DBLOCK_ANSWER_AGAIN;
         if (terms->heeds_line &&
             sqlite_stand_is_waited(
                 attempt->connection, attempt->hold->strategy, &attempt->many->subjects[i]))
-            *ret_outcome = DBLOCK_ANSWER_BUSY;
-        status = look_at(attempt, &finding, ret_outcome);
+            outcome = DBLOCK_ANSWER_BUSY;
+        status = look_at(of_this, &finding, &outcome);
+        if (outcome != DBLOCK_ANSWER_BUSY)
+            continue;
+        *ret_outcome = outcome;
+        attempt->many->outcomes[i] = outcome;
     }
     return status;
 }
@@ -107,7 +119,7 @@ dblock_status sqlite_hold_take_many(const struct sqlite_hold *hold,
         sqlite_step_begin(connection, call, hold->take_action, many->subjects[0].name, reterr);
 
     if (status == DBLOCK_OK)
-        status = find_obstacle(&attempt, terms, &outcome);
+        status = find_obstacles(&attempt, terms, &outcome);
     if (status == DBLOCK_OK && outcome != DBLOCK_ANSWER_BUSY)
         status = take_all(&attempt, terms, &outcome);
     *ret_place = attempt.place;

@@ -15,7 +15,7 @@
 -- out: one row: my session's expires_at (NULL: over), 'mine' if all gates are mine, 'no' if
 --   not, 'line' if somebody is first in a line (NULL: not tried for), the place of a name
 --   that is in the way (NULL: none), 2 if it is held, 1 if its grant has ended, its grant as
---   in lease_gate, the places of all whose grants have ended (text), clock
+--   in lease_gate, the places of all whose grants have ended (text), of all that are held, clock
 -- One snapshot. Busy: nothing is tried for, written or waited for. A statement of its own,
 -- for the reason that is given at lease_gate.
 -- Grants that have ended are cleared before by lease_gate and lease_clear, one by one.
@@ -55,6 +55,7 @@ SELECT (SELECT me.expires_at FROM me),
             CASE WHEN gated.is_mine THEN 'mine' ELSE 'no' END, true) END,
     coalesce(lined.place, way.place), way.state, way.whole,
     (SELECT pg_catalog.string_agg(seen.place::text, ',') FROM seen WHERE seen.state = 1),
+    (SELECT pg_catalog.string_agg(seen.place::text, ',') FROM seen WHERE seen.state = 2),
     pg_catalog.clock_timestamp()
 FROM lined CROSS JOIN gated
     LEFT JOIN (
@@ -182,6 +183,7 @@ SELECT (SELECT me.expires_at FROM me),
             CASE WHEN gated.is_mine THEN 'mine' ELSE 'no' END, true) END,
     coalesce(lined.place, way.place), way.state, way.whole,
     (SELECT pg_catalog.string_agg(seen.place::text, ',') FROM seen WHERE seen.state = 1),
+    (SELECT pg_catalog.string_agg(seen.place::text, ',') FROM seen WHERE seen.state = 2),
     pg_catalog.clock_timestamp()
 FROM lined CROSS JOIN gated
     LEFT JOIN (
