@@ -101,7 +101,7 @@ enum { /* flags of struct dblock_options; a bit that this library does not know 
     DBLOCK_FENCED = 1 << 1,    /* draw the token with the grant (row, advisory), as a guard needs;
                                 * BUSY while one stands on the name. Without, guards are passed */
     DBLOCK_REENTRANT = 1 << 2, /* with `reentrant_owner`; not in this version: E_UNSUPPORTED */
-    DBLOCK_QUIET_OK = 1 << 3   /* taking some of many names; not in this version: E_UNSUPPORTED */
+    DBLOCK_QUIET_OK = 1 << 3   /* dblock_acquire_some(): OK if there was none; else E_UNSUPPORTED */
 };
 
 enum { /* why a grant was lost */

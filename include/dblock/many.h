@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-#define DBLOCK_MANY_MAX 64 /* names of one dblock_acquire_many() */
+#define DBLOCK_MANY_MAX 64 /* names of one call */
 
 /**
  * dblock_acquire_many - take several names at once: all of them, or none
@@ -43,9 +43,32 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_acquire_many(dblock_client *cl
     dblock_lock **ret_locks, struct dblock_error *reterr);
 
 /**
+ * dblock_acquire_some - take as many of several names as are free
+ *
+ * For work of which there is plenty: a worker names what there is to do and gets what nobody
+ * else is at. One round trip if all are free, two or so if not, whatever their number.
+ *
+ * Parameters
+ *   names          as of dblock_acquire_many()
+ *   options        as there; wait_ms is 0. `busy` gets the holder of one of those that were not
+ *                  free. DBLOCK_QUIET_OK: OK also if none was
+ *   ret_locks      room for n_names objects, in the order of `names`; NULL for those that were not
+ *                  free, and for all on anything but OK. Yours on OK
+ *   ret_n_granted  how many are there; may be NULL
+ *
+ * Returns
+ *   DBLOCK_OK    at least one is held
+ *   DBLOCK_BUSY  none was free
+ *   others       as dblock_acquire_many(); none is held
+ */
+DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_acquire_some(dblock_client *client,
+    const char *const *names, size_t n_names, const struct dblock_options *options,
+    dblock_lock **ret_locks, size_t *ret_n_granted, struct dblock_error *reterr);
+
+/**
  * dblock_release_many - dblock_release() for each, in one round trip where that is possible
  *
- * For what dblock_acquire_many() gave; others of the same client and strategy go along,
+ * For what dblock_acquire_many() and _some() gave; others of the same client and strategy go along,
  * and whatever cannot goes by itself. The objects stay, to be freed one by one. An entry may be
  * NULL, and each object is there once.
  *

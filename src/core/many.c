@@ -18,15 +18,10 @@
 #include "core/token.h"
 #include "core/trace.h"
 
-struct wanted { /* one name, and where the caller has it */
-    const char *name;
-    size_t place;
-};
-
 static int compare(const void *left, const void *right)
 {
     /* as bytes: strcmp() compares unsigned char */
-    return strcmp(((const struct wanted *)left)->name, ((const struct wanted *)right)->name);
+    return strcmp(((const struct dblk_wanted *)left)->name, ((const struct dblk_wanted *)right)->name);
 }
 
 static dblock_status check_names(
@@ -49,7 +44,7 @@ static dblock_status check_names(
     return DBLOCK_OK;
 }
 
-static dblock_status sort_names(const char *const *names, size_t n_names, struct wanted *wanted,
+static dblock_status sort_names(const char *const *names, size_t n_names, struct dblk_wanted *wanted,
     struct dblock_error *reterr)
 {
     size_t i;
@@ -99,7 +94,7 @@ static void discard(struct dblk_many *many)
 
 /* The objects and arrays; each object has a reference on the client. */
 static dblock_status prepare(
-    struct dblk_many *many, const struct wanted *wanted, size_t n_names, struct dblock_error *reterr)
+    struct dblk_many *many, const struct dblk_wanted *wanted, size_t n_names, struct dblock_error *reterr)
 {
     size_t i;
 
@@ -278,8 +273,9 @@ static void set_terms(const dblock_client *client, const struct dblk_wish *wish,
     terms->has_line = wish->wait_us > 0 && dblk_place_is_possible(client);
 }
 
-static dblock_status acquire(dblock_client *client, const struct wanted *wanted, size_t n_names,
-    const struct dblk_wish *wish, dblock_lock **ret_locks, struct dblock_error *reterr)
+dblock_status dblk_many_acquire(dblock_client *client, const struct dblk_wanted *wanted,
+    size_t n_names, const struct dblk_wish *wish, dblock_lock **ret_locks, int *ret_is_in_way,
+    struct dblock_error *reterr)
 {
     struct dblk_many many;
     struct dblk_terms terms;
@@ -309,6 +305,8 @@ static dblock_status acquire(dblock_client *client, const struct wanted *wanted,
         status = loop(&many, dblk_now_us(), &is_open);
     }
     dblk_waiter_fini(&many.attempt.waiter);
+    for (i = 0; ret_is_in_way != NULL && i < n_names; ++i)
+        ret_is_in_way[i] = many.names.outcomes[i] == DBLOCK_ANSWER_BUSY;
     if (status == DBLOCK_OK) {
         status = hold(&many, begun_us);
         is_open = status != DBLOCK_OK;
@@ -326,31 +324,41 @@ static dblock_status acquire(dblock_client *client, const struct wanted *wanted,
     return status;
 }
 
-dblock_status dblock_acquire_many(dblock_client *client, const char *const *names, size_t n_names,
-    const struct dblock_options *options, dblock_lock **ret_locks, struct dblock_error *reterr)
+dblock_status dblk_many_check(dblock_client *client, const char *const *names, size_t n_names,
+    const struct dblock_options *options, dblock_lock *const *locks, struct dblk_wanted *wanted,
+    struct dblk_wish *ret_wish, struct dblock_error *reterr)
 {
-    struct wanted wanted[DBLOCK_MANY_MAX];
-    struct dblk_wish wish;
-    dblock_status status = dblk_client_enter(client, reterr);
+    dblock_status status = DBLOCK_OK;
 
-    if (status != DBLOCK_OK)
-        return status;
-    if (ret_locks == NULL)
+    if (locks == NULL)
         status = dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL, "ret_locks: NULL");
     if (status == DBLOCK_OK)
         status = check_names(names, n_names, reterr);
     if (status == DBLOCK_OK)
         status = sort_names(names, n_names, wanted, reterr);
     if (status == DBLOCK_OK)
-        status = dblk_wish_resolve(&client->settings, options, &wish, reterr);
+        status = dblk_wish_resolve(&client->settings, options, ret_wish, reterr);
     if (status == DBLOCK_OK)
-        status = check_wish(client, &wish, reterr);
+        status = check_wish(client, ret_wish, reterr);
     if (status == DBLOCK_OK)
-        status = dblk_borrowed_check_wish(client, &wish, wanted[0].name, reterr);
+        status = dblk_borrowed_check_wish(client, ret_wish, wanted[0].name, reterr);
+    return status;
+}
+
+dblock_status dblock_acquire_many(dblock_client *client, const char *const *names, size_t n_names,
+    const struct dblock_options *options, dblock_lock **ret_locks, struct dblock_error *reterr)
+{
+    struct dblk_wanted wanted[DBLOCK_MANY_MAX];
+    struct dblk_wish wish;
+    dblock_status status = dblk_client_enter(client, reterr);
+
+    if (status != DBLOCK_OK)
+        return status;
+    status = dblk_many_check(client, names, n_names, options, ret_locks, wanted, &wish, reterr);
     if (status == DBLOCK_OK)
         status = dblk_keeper_ensure(client, reterr);
     if (status == DBLOCK_OK)
-        status = acquire(client, wanted, n_names, &wish, ret_locks, reterr);
+        status = dblk_many_acquire(client, wanted, n_names, &wish, ret_locks, NULL, reterr);
     dblk_client_leave(client);
     return status;
 }

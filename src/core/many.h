@@ -19,6 +19,23 @@ struct dblk_many {
     const dblock_lock *stands_for; /* in whose line */
 };
 
+/* One name, and where the caller has it. */
+struct dblk_wanted {
+    const char *name;
+    size_t place;
+};
+
+/* What a caller asked for, checked; `wanted` has room for n_names and is in byte order. */
+dblock_status dblk_many_check(dblock_client *client, const char *const *names, size_t n_names,
+    const struct dblock_options *options, dblock_lock *const *locks, struct dblk_wanted *wanted,
+    struct dblk_wish *ret_wish, struct dblock_error *reterr);
+
+/* All of them or none, into ret_locks[wanted[i].place]. On BUSY `ret_is_in_way` (n_names; NULL: not
+ * wanted) says which were in the way, as far as is known. */
+dblock_status dblk_many_acquire(dblock_client *client, const struct dblk_wanted *wanted,
+    size_t n_names, const struct dblk_wish *wish, dblock_lock **ret_locks, int *ret_is_in_way,
+    struct dblock_error *reterr);
+
 /* Arrays for n names, which the caller fills: 0, or -1 without memory. */
 int dblk_many_names_init(struct dblock_many *names, size_t n_names);
 void dblk_many_names_fini(struct dblock_many *names);

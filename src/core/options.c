@@ -153,7 +153,8 @@ static dblock_status refuse_later(const struct dblock_options *given, struct dbl
     else if ((given->flags & DBLOCK_REENTRANT) != 0 || given->reentrant_owner != NULL)
         what = "options.flags: reentrant locks (DBLOCK_REENTRANT)";
     else if ((given->flags & DBLOCK_QUIET_OK) != 0)
-        what = "options.flags: some of many names (DBLOCK_QUIET_OK)";
+        return dblock_error_set(reterr, DBLOCK_E_UNSUPPORTED, "leave it out",
+            "options.flags: DBLOCK_QUIET_OK is for dblock_acquire_some()");
     if (what != NULL)
         return dblock_error_set(reterr, DBLOCK_E_UNSUPPORTED, "leave it zero",
             "%s are not in libdblock %s", what, dblock_version());

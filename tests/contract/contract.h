@@ -94,7 +94,7 @@ struct contract_case {
 extern const struct contract_case exclusion_cases[], waiting_cases[], queue_cases[], expiry_cases[],
     release_cases[], transfer_cases[], token_cases[], name_cases[], observe_cases[], event_cases[],
     callback_cases[], error_cases[], option_cases[], handle_cases[], schema_cases[], guard_cases[],
-    sweep_cases[], answer_cases[], many_cases[];
+    sweep_cases[], answer_cases[], many_cases[], some_cases[];
 
 /* What main() of each program returns. The second is for the cases that change the server under
  * everybody's feet (has_one_setting_for_all), which the first leaves out. */

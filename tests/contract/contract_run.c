@@ -22,7 +22,7 @@ static const struct contract_kind kinds[] = {
 static const struct contract_case *const topics[] = { exclusion_cases, waiting_cases, queue_cases, expiry_cases,
     release_cases, transfer_cases, token_cases, name_cases, observe_cases, event_cases,
     callback_cases, error_cases, option_cases, handle_cases, schema_cases, guard_cases, sweep_cases,
-    answer_cases, many_cases };
+    answer_cases, many_cases, some_cases };
 
 /* A case and a kind: the state that cmocka hands to the functions below. */
 struct run {

@@ -200,6 +200,11 @@ static void hold_two(struct life *life, dblock_client *client)
     judge(life, "release_many", dblock_release_many(locks, 2, &error), &error);
     dblock_lock_free(locks[0]);
     dblock_lock_free(locks[1]);
+    options.wait_ms = 0;
+    status = dblock_acquire_some(client, names, 2, &options, locks, NULL, &error);
+    judge(life, "acquire_some", status, &error);
+    dblock_lock_free(locks[0]);
+    dblock_lock_free(locks[1]);
 }
 
 static int count_grant(const struct dblock_grant *grant, void *context)
