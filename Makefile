@@ -41,7 +41,7 @@ soversion := $(firstword $(subst ., ,$(version)))
 # `exec` where something runs for long: make ends its child when it is ended
 # itself, and that must be the script and not a shell around it.
 
-.PHONY: all demo check test coverage bench soak install uninstall clean help FORCE
+.PHONY: all demo check test coverage analyze bench soak install uninstall clean help FORCE
 
 all: ## the libraries and the command, in build/FLAVOUR/lib and bin
 
@@ -54,6 +54,9 @@ check: ## installs what is missing, starts throw-away servers, runs every test
 test: ## the tests that need no server; installs nothing
 
 coverage: ## `make test` with gcov, and which lines of src were not run; says more with servers
+
+analyze: ## cppcheck, gcc -fanalyzer and clang-tidy over src, for reading
+	@exec env MAKE='$(MAKE)' ci/analyze
 
 bench: ## builds the benchmarks of tests/bench and runs them
 
@@ -81,7 +84,7 @@ FORCE:
 
 # These goals build nothing themselves, and must work before anything that the
 # build needs is installed.
-goals_without_build := demo check clean help
+goals_without_build := demo check analyze clean help
 ifneq ($(filter-out $(goals_without_build),$(or $(MAKECMDGOALS),all)),)
 include src/build.mk
 include tests/build.mk
