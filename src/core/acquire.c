@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/heartbeat.h"
 #include "core/keeper.h"
+#include "core/layout.h"
 #include "core/link.h"
 #include "core/name.h"
 #include "core/perform.h"
@@ -217,7 +218,7 @@ static dblock_status tell_busy(struct dblk_attempt *attempt, struct dblock_error
 
     if (attempt->wish->busy == NULL)
         return DBLOCK_BUSY;
-    status = dblk_struct_write(attempt->wish->busy, &attempt->holder, sizeof attempt->holder,
+    status = dblk_struct_write(attempt->wish->busy, attempt->holder, sizeof *attempt->holder,
         "options.busy", reterr);
     return status == DBLOCK_OK ? DBLOCK_BUSY : status;
 }
@@ -250,62 +251,88 @@ static dblock_status check_line(const dblock_client *client, const struct dblk_w
     return dblk_place_refuse(name, reterr);
 }
 
-dblock_status dblock_acquire(dblock_client *client, const char *name,
-    const struct dblock_options *options, dblock_lock **ret_lock, struct dblock_error *reterr)
+static dblock_status check(dblock_client *client, const char *name,
+    const struct dblock_options *options, struct dblk_wish *ret_wish, struct dblock_error *reterr)
 {
-    struct dblk_attempt attempt;
-    struct dblk_wish wish;
-    struct dblk_terms terms;
-    uint64_t begun_us = dblk_now_us();
-    unsigned n_given_back;
-    int is_open = 0;
-    dblock_status status = dblk_client_enter(client, reterr);
+    dblock_status status = dblk_name_check(name, reterr);
 
-    if (status != DBLOCK_OK)
-        return status;
-    if (ret_lock == NULL)
-        status = dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL, "ret_lock: NULL");
     if (status == DBLOCK_OK)
-        status = dblk_name_check(name, reterr);
-    if (status == DBLOCK_OK)
-        status = dblk_wish_resolve(&client->settings, options, &wish, reterr);
-    if (status == DBLOCK_OK)
-        status = dblk_borrowed_check_wish(client, &wish, name, reterr);
-    if (status == DBLOCK_OK && wish.is_fair && wish.wait_us > 0)
-        status = check_line(client, &wish, name, reterr);
+        status = dblk_wish_resolve(&client->settings, options, ret_wish, reterr);
+    if (status == DBLOCK_OK && dblk_is_borrowing(client))
+        status = dblk_borrowed_check_wish(client, ret_wish, name, reterr);
+    if (status == DBLOCK_OK && ret_wish->is_fair && ret_wish->wait_us > 0)
+        status = check_line(client, ret_wish, name, reterr);
     if (status == DBLOCK_OK)
         status = dblk_keeper_ensure(client, reterr);
-    if (status != DBLOCK_OK)
-        goto done;
+    return status;
+}
+
+/* Not granted, or granted and of no use. `is_open`: the database may have a grant all the same. */
+static dblock_status finish(struct dblk_attempt *attempt, dblock_status status, int is_open,
+    uint64_t begun_us, struct dblock_error *reterr)
+{
+    count(attempt->client, status, begun_us);
+    if (status < 0) {
+        explain(attempt, status);
+        if (reterr != NULL)
+            *reterr = attempt->error;
+    } else if (status == DBLOCK_BUSY) {
+        status = tell_busy(attempt, reterr);
+    }
+    dblk_client_ref(attempt->client);
+    if (is_open)
+        abandon(attempt, attempt->not_after_us);
+    else
+        discard(attempt->lock);
+    return status;
+}
+
+/* Granted and held, and the token that was asked for with it cannot be had. */
+static dblock_status let_go(
+    struct dblk_attempt *attempt, dblock_status status, struct dblock_error *reterr)
+{
+    if (status < 0 && reterr != NULL)
+        *reterr = attempt->error;
+    else if (status == DBLOCK_BUSY)
+        status = tell_busy(attempt, reterr);
+    dblk_client_ref(attempt->client);
+    dblock_lock_free(attempt->lock);
+    return status;
+}
+
+/* OK: the reference on the client that the caller has taken is the lock's from then on. Whoever
+ * gives the lock away takes one more: so a pair counts twice, and not six times. */
+static DBLK_APART dblock_status acquire(dblock_client *client, const char *name,
+    const struct dblk_wish *wish, struct dblock_grant *holder, uint64_t begun_us,
+    dblock_lock **ret_lock, struct dblock_error *reterr)
+{
+    const struct dblk_strategy *strategy = dblk_strategy_of(wish->strategy);
+    struct dblk_attempt attempt;
+    struct dblk_terms terms;
+    unsigned n_given_back;
+    int is_open = 0;
+    dblock_status status;
 
     attempt.client = client;
-    attempt.wish = &wish;
+    attempt.wish = wish;
+    attempt.holder = holder;
     attempt.sent_us = 0;
     attempt.not_after_us = 0;
     memset(&attempt.place, 0, sizeof attempt.place);
     attempt.queued = (struct dblk_queued){ &attempt, NULL, NULL, 0, -1 };
-    attempt.holder.owner[0] = 0;
     dblk_error_clear(&attempt.error);
-    if (wish.busy != NULL) {
-        memset(&attempt.holder, 0, sizeof attempt.holder);
-        attempt.holder.struct_size = sizeof attempt.holder;
-    }
-    attempt.lock = dblk_lock_new(client, name, &wish);
-    if (attempt.lock == NULL) {
-        status = dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "out of memory");
-        goto done;
-    }
-    set_terms(client, &wish, begun_us, &terms);
+    attempt.lock = dblk_lock_new(client, name, wish);
+    if (attempt.lock == NULL)
+        return dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "out of memory");
+    set_terms(client, wish, begun_us, &terms);
     attempt.end_us = dblk_later(terms.give_up_us, client->settings.io_us);
-    /* The reference that this call has taken is the lock's from here on: whoever gives the lock away
-     * takes one more. A pair then counts twice, and not six times. */
-    dblk_waiter_init(&attempt.waiter, client, wish.canceller);
-    dblk_machine_start(&attempt.machine, dblk_strategy_of(wish.strategy), &terms);
+    dblk_waiter_init(&attempt.waiter, client, wish->canceller);
+    dblk_machine_start(&attempt.machine, strategy, &terms);
     n_given_back = atomic_load(&client->n_given_back);
     status = loop(&attempt, begun_us, &is_open);
-    if (status == DBLOCK_BUSY && wish.wait_us == 0 &&
+    if (status == DBLOCK_BUSY && wish->wait_us == 0 &&
         dblk_orphans_await(attempt.lock, n_given_back, attempt.end_us)) {
-        dblk_machine_start(&attempt.machine, dblk_strategy_of(wish.strategy), &terms);
+        dblk_machine_start(&attempt.machine, strategy, &terms);
         status = loop(&attempt, dblk_now_us(), &is_open);
     }
     dblk_waiter_fini(&attempt.waiter);
@@ -316,39 +343,53 @@ dblock_status dblock_acquire(dblock_client *client, const char *name,
     }
     if (dblk_queued_is_used(&attempt.queued))
         dblk_queue_leave(&attempt.queued, status == DBLOCK_OK);
-    if (status == DBLOCK_OK) {
-        status = fence(&attempt, &wish);
-        if (status != DBLOCK_OK) {
-            if (status < 0 && reterr != NULL)
-                *reterr = attempt.error;
-            else if (status == DBLOCK_BUSY)
-                status = tell_busy(&attempt, reterr);
-            dblk_client_ref(client);
-            dblock_lock_free(attempt.lock);
-            goto done;
-        }
-    }
     if (status != DBLOCK_OK)
-        count(client, status, begun_us);
-    if (status == DBLOCK_OK) {
-        dblk_trace(client, DBLOCK_TRACE_GRANT, status, name, NULL, attempt.lock->token, begun_us);
-        *ret_lock = attempt.lock;
-        return DBLOCK_OK;
-    }
-    if (status < 0) {
-        explain(&attempt, status);
-        if (reterr != NULL)
-            *reterr = attempt.error;
-    } else if (status == DBLOCK_BUSY) {
-        status = tell_busy(&attempt, reterr);
-    }
-    dblk_client_ref(client);
-    if (is_open)
-        abandon(&attempt, attempt.not_after_us);
-    else
-        discard(attempt.lock);
-done:
-    dblk_client_leave(client);
+        return finish(&attempt, status, is_open, begun_us, reterr);
+    status = fence(&attempt, wish);
+    if (status != DBLOCK_OK)
+        return let_go(&attempt, status, reterr);
+    dblk_trace(client, DBLOCK_TRACE_GRANT, status, name, NULL, attempt.lock->token, begun_us);
+    *ret_lock = attempt.lock;
+    return DBLOCK_OK;
+}
+
+/* Whoever waits for a row wants to know whose it is: that one rings his bell. */
+static int wants_holder(const struct dblk_wish *wish)
+{
+    return wish->busy != NULL ||
+        (wish->wait_us > 0 && !dblk_strategy_of(wish->strategy)->lives_in_connection);
+}
+
+/* Apart, as most acquires need no room for a holder: the stack that a pair touches is a
+ * measurable part of what it costs beyond the database's own time. */
+static DBLK_APART dblock_status acquire_seeing_holder(dblock_client *client, const char *name,
+    const struct dblk_wish *wish, uint64_t begun_us, dblock_lock **ret_lock,
+    struct dblock_error *reterr)
+{
+    struct dblock_grant holder = DBLOCK_GRANT_INIT;
+
+    return acquire(client, name, wish, &holder, begun_us, ret_lock, reterr);
+}
+
+dblock_status dblock_acquire(dblock_client *client, const char *name,
+    const struct dblock_options *options, dblock_lock **ret_lock, struct dblock_error *reterr)
+{
+    struct dblk_wish wish;
+    uint64_t begun_us = dblk_now_us();
+    dblock_status status = dblk_client_enter(client, reterr);
+
+    if (status != DBLOCK_OK)
+        return status;
+    if (ret_lock == NULL)
+        status = dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL, "ret_lock: NULL");
+    if (status == DBLOCK_OK)
+        status = check(client, name, options, &wish, reterr);
+    if (status == DBLOCK_OK)
+        status = wants_holder(&wish)
+            ? acquire_seeing_holder(client, name, &wish, begun_us, ret_lock, reterr)
+            : acquire(client, name, &wish, NULL, begun_us, ret_lock, reterr);
+    if (status != DBLOCK_OK)
+        dblk_client_leave(client);
     return status;
 }
 

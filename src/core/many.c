@@ -250,7 +250,7 @@ static dblock_status finish(struct dblk_many *many, dblock_status status, int is
         if (reterr != NULL)
             *reterr = attempt->error;
     } else if (status == DBLOCK_BUSY && attempt->wish->busy != NULL) {
-        status = dblk_struct_write(attempt->wish->busy, &attempt->holder, sizeof attempt->holder,
+        status = dblk_struct_write(attempt->wish->busy, attempt->holder, sizeof *attempt->holder,
             "options.busy", reterr);
         if (status == DBLOCK_OK)
             status = DBLOCK_BUSY;
@@ -277,6 +277,7 @@ dblock_status dblk_many_acquire(dblock_client *client, const struct dblk_wanted 
     size_t n_names, const struct dblk_wish *wish, dblock_lock **ret_locks, int *ret_is_in_way,
     struct dblock_error *reterr)
 {
+    struct dblock_grant holder = DBLOCK_GRANT_INIT;
     struct dblk_many many;
     struct dblk_terms terms;
     uint64_t begun_us = dblk_now_us();
@@ -288,7 +289,7 @@ dblock_status dblk_many_acquire(dblock_client *client, const struct dblk_wanted 
     memset(&many, 0, sizeof many);
     many.attempt.client = client;
     many.attempt.wish = wish;
-    many.attempt.holder.struct_size = sizeof many.attempt.holder;
+    many.attempt.holder = &holder;
     many.attempt.queued.fd = -1;
     status = prepare(&many, wanted, n_names, reterr);
     if (status != DBLOCK_OK)

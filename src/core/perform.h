@@ -21,7 +21,7 @@ struct dblk_attempt {
     uint64_t sent_us;            /* of the last take */
     uint64_t link_id;            /* the connection of the last take of a lease or insert */
     uint64_t end_us;             /* of the wait, and one I/O limit: no step goes on beyond it */
-    struct dblock_grant holder;  /* of the last busy answer, if the caller wants one */
+    struct dblock_grant *holder; /* of the last busy answer; NULL: nobody asks for it */
     struct dblock_error error;   /* of the last failure */
 };
 

@@ -7,6 +7,7 @@
 #include "core/channel.h"
 #include "core/driver_steps.h"
 #include "core/error.h"
+#include "core/layout.h"
 #include "core/link.h"
 #include "core/perform_steps.h"
 #include "core/token.h"
@@ -45,7 +46,7 @@ done:
 
 /* A grant that came after a long wait, or was seen late, says little: the server may have ended
  * the connection again since (an idle limit, while this process stood still). So it is asked. */
-static dblock_status prove_late(
+static DBLK_APART dblock_status prove_late(
     struct dblk_attempt *attempt, struct dblock_connection *connection, uint64_t *now_us)
 {
     dblock_client *client = attempt->client;
@@ -69,7 +70,7 @@ static dblock_status prove_late(
 }
 
 /* What was taken, and nobody has been told of. */
-static void give_back(struct dblk_attempt *attempt, struct dblk_channel *channel)
+static DBLK_APART void give_back(struct dblk_attempt *attempt, struct dblk_channel *channel)
 {
     dblock_client *client = attempt->client;
     const dblock_lock *lock = attempt->lock;
@@ -99,7 +100,7 @@ static void give_back(struct dblk_attempt *attempt, struct dblk_channel *channel
 
 void dblk_perform_tell_pinned(struct dblk_attempt *attempt)
 {
-    struct dblock_grant *holder = &attempt->holder;
+    struct dblock_grant *holder = attempt->holder;
 
     if (attempt->wish->busy == NULL)
         return;
@@ -114,7 +115,7 @@ void dblk_perform_tell_pinned(struct dblk_attempt *attempt)
 
 /* With DBLOCK_FENCED a grant without a token is none. OK: `*answer` is what the take has come to,
  * and unless that is YES the lock has been given back. */
-static dblock_status fence(struct dblk_attempt *attempt, struct dblk_channel *channel,
+static DBLK_APART dblock_status fence(struct dblk_attempt *attempt, struct dblk_channel *channel,
     uint64_t *now_us, struct dblock_answer *answer)
 {
     dblock_client *client = attempt->client;
@@ -148,7 +149,6 @@ void dblk_perform_take_connection(
 {
     dblock_client *client = attempt->client;
     dblock_lock *lock = attempt->lock;
-    struct dblock_grant *holder = attempt->wish->busy != NULL ? &attempt->holder : NULL;
     struct dblk_channel *channel = NULL;
     struct dblock_connection *connection;
     struct dblock_call call;
@@ -183,7 +183,8 @@ void dblk_perform_take_connection(
         ? dblock_error_set(
               &attempt->error, DBLOCK_E_CONNECTION, NULL, "the connection was lost meanwhile")
         : dblk_connection_steps(client, attempt->lock->strategy->id)->take(
-              connection, &call, &take, holder, &answer, &attempt->error);
+              connection, &call, &take, attempt->wish->busy != NULL ? attempt->holder : NULL,
+              &answer, &attempt->error);
     if (is_watched)
         status = dblk_link_end(
             client, channel->link, is_watched, status, DBLOCK_E_CONNECTION, &attempt->error);

@@ -198,7 +198,7 @@ static dblock_status look_at_each(struct dblk_many *many, struct dblk_link *link
         else
             many->names.outcomes[i] = DBLOCK_ANSWER_NO; /* nothing to drop */
         if (answer->outcome == DBLOCK_ANSWER_YES)
-            attempt->holder = grant;
+            *attempt->holder = grant;
     }
     return status;
 }

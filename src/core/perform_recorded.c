@@ -60,7 +60,7 @@ void dblk_perform_ask(struct dblk_attempt *attempt, uint64_t now_us, int heeds_l
     dblock_client *client = attempt->client;
     /* also for those who wait: whose grant is in the way says which bell to listen for */
     struct dblock_grant *holder =
-        attempt->wish->busy != NULL || attempt->machine.is_first ? &attempt->holder : NULL;
+        attempt->wish->busy != NULL || attempt->machine.is_first ? attempt->holder : NULL;
     struct dblock_call call;
     struct dblock_take take;
     struct dblk_link *link = NULL;
@@ -161,8 +161,8 @@ void dblk_perform_look(struct dblk_attempt *attempt, uint64_t now_us, struct dbl
     event->is_mine = answer.outcome == DBLOCK_ANSWER_YES &&
         strcmp(grant.owner, lock->owner_text) == 0;
     event->is_past = answer.now_us > attempt->not_after_us;
-    if (answer.outcome == DBLOCK_ANSWER_YES && !event->is_mine)
-        attempt->holder = grant;
+    if (answer.outcome == DBLOCK_ANSWER_YES && !event->is_mine && attempt->holder != NULL)
+        *attempt->holder = grant;
     if (event->is_mine) {
         lock->token = grant.token;
         lock->taken_us = attempt->sent_us;
@@ -219,8 +219,8 @@ void dblk_perform_stand(struct dblk_attempt *attempt, uint64_t wait_us, uint64_t
     else
         dblk_event_answered(&answer, event);
     if (attempt->wish->busy == NULL) { /* the takes of the first in line ask who holds it */
-        memset(&attempt->holder, 0, sizeof attempt->holder);
-        attempt->holder.struct_size = sizeof attempt->holder;
+        memset(attempt->holder, 0, sizeof *attempt->holder);
+        attempt->holder->struct_size = sizeof *attempt->holder;
     }
 }
 
@@ -230,7 +230,7 @@ void dblk_perform_rest(struct dblk_attempt *attempt, uint64_t until_us, struct d
     dblock_status status;
 
     memset(&answer, 0, sizeof answer);
-    status = dblk_place_rest(&attempt->place, &attempt->waiter, attempt->holder.owner, until_us,
+    status = dblk_place_rest(&attempt->place, &attempt->waiter, attempt->holder->owner, until_us,
         &event->now_us, &answer, &attempt->error);
     if (status != DBLOCK_OK)
         dblk_event_failed(attempt, status, 0, event);

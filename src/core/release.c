@@ -175,7 +175,8 @@ dblock_status dblock_release(dblock_lock *lock, struct dblock_error *reterr)
     if (status != DBLOCK_OK)
         goto done;
     client = lock->client;
-    status = dblk_borrowed_check_release(lock, &error);
+    if (dblk_is_borrowing(client))
+        status = dblk_borrowed_check_release(lock, &error);
     if (status != DBLOCK_OK)
         goto done;
     dblk_watch_end(lock);

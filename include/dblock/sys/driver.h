@@ -395,14 +395,17 @@ struct dblock_driver {
 
 #if defined(__GNUC__)
 #define DBLOCK_PRINTF_(format_index, first) __attribute__((format(printf, format_index, first)))
+/* What is called where something failed: what leads there lies apart from what usually runs. */
+#define DBLOCK_COLD_ __attribute__((cold))
 #else
 #define DBLOCK_PRINTF_(format_index, first)
+#define DBLOCK_COLD_
 #endif
 
 /* Fills `*error` (takes NULL) and returns `status`: message by printf rules, `hint` NULL or the
  * way out. is_transient follows from the status (E_CONNECTION and E_UNCERTAIN: yes). */
 DBLOCK_API dblock_status dblock_error_set(struct dblock_error *error, dblock_status status,
-    const char *hint, const char *format, ...) DBLOCK_PRINTF_(4, 5);
+    const char *hint, const char *format, ...) DBLOCK_PRINTF_(4, 5) DBLOCK_COLD_;
 /* The native code and SQLSTATE (NULL none) of an error that was just set. */
 DBLOCK_API void dblock_error_native(
     struct dblock_error *error, int32_t native_code, const char *sqlstate, int is_transient);
