@@ -12,6 +12,7 @@ struct dblock_connection {
     int role;
     PGconn *pg;
     int is_broken;  /* of no use any more: lost, or out of step with the server */
+    int receives;   /* enum pgsql_receives */
     int is_busy;    /* a message is under way: closing now interrupts the server */
     int is_pooled;  /* something between us and the server changes sessions: nothing lasts */
     int is_lent;    /* the application's: taken and given back for each message, see pgsql_loan.h */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* pgsql_install.c - applying the schema's text, over a connection of its own. */
 #include "pgsql_error.h"
+#include "pgsql_receive.h"
 #include "pgsql_sql.h"
 #include "pgsql_statement.h"
 #include "pgsql_steps.h"
@@ -60,6 +61,7 @@ static dblock_status run_script(struct dblock_connection *connection,
     dblock_status status = DBLOCK_OK;
 
     connection->is_busy = 1;
+    pgsql_receive_after_poll(connection);
     if (!PQexitPipelineMode(pg) || !PQsendQuery(pg, text))
         goto lost;
     for (;;) {

@@ -14,6 +14,7 @@
 #include "pgsql_cancel.h"
 #include "pgsql_error.h"
 #include "pgsql_loan.h"
+#include "pgsql_receive.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -100,6 +101,8 @@ void pgsql_message_init(struct pgsql_message *message, struct dblock_connection 
     message->is_refused = 0;
     message->n_entries = 0;
     message->n_results = 0;
+    if (call == NULL || call->cancel_fd != DBLOCK_CALL_IS_WATCHED)
+        pgsql_receive_after_poll(connection);
     message->is_kept_out = connection->is_lent && !pgsql_loan_take(connection);
     if (connection->is_pooled && !connection->is_holding && !(flags & PGSQL_OWN_BOUNDS)) {
         message->is_bounded = 1;
@@ -199,6 +202,9 @@ static int fetch(struct pgsql_message *message, PGresult **ret_result)
 {
     PGconn *pg = message->connection->pg;
 
+    if (is_watched(message) && pgsql_receive_by_waiting(message->connection))
+        while (PQisBusy(pg) && PQconsumeInput(pg))
+            ;
     while (!is_watched(message) && PQisBusy(pg)) {
         if (!await(message, POLLIN))
             return 0;
