@@ -62,7 +62,6 @@ mysql_env()
     export_line "$2_DATA" "$folder/$1/data"
     export_line "$2_PORT" "$port"
     export_line "$2_PIDFILE" "$folder/$1/pid"
-    export_line "$2_SERVICE" "$1"
 }
 
 env_mariadb()

@@ -65,5 +65,4 @@ env_pgsql()
     export_line "${place}_DATA" "$folder/$1/data"
     export_line "${place}_PORT" "$port"
     export_line "${place}_PIDFILE" "$folder/$1/pid"
-    export_line "${place}_SERVICE" "$1"
 }

@@ -6,7 +6,7 @@
  * history of every account are right, however the transactions read. It is staged once, on two
  * accounts that are for nothing else, as chance need not bring it about.
  * BANK_TRANSFERS asks for more than a moment's worth of them, BANK_ONLY=pgsql for one database;
- * bank-soak does both for all servers. Runs beside others. Time limit: 600 s */
+ * bank-soak does both for all servers. Time limit: 300 s */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@ enum {
     OPENING = 1000,      /* balance of each account at first */
     STOP_MS = 250,       /* beyond the ttl */
     LEAST_TRANSFERS = 150,
-    LIMIT_MS = 100000,
+    LIMIT_MS = 60000,
     UNGUARDED_MS = 5000, /* for chance to make a mistake, too */
     STAGE_MS = 30000     /* for each part of what is staged */
 };

@@ -2,7 +2,7 @@
 /* counter_test.c - the oldest proof of a lock: many processes read a number from
  * a file, and write it back one larger, with nothing but the lock between them.
  * Not one increment may be lost, and the token, kept beside it, may never fall.
- * Runs beside others. Time limit: 300 s */
+ * Time limit: 300 s */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

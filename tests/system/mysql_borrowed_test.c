@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* mysql_borrowed_test.c - a client over a connection of the application, as far as MySQL and
  * MariaDB are special: what is left on the connection, and when it is refused. What holds for every
- * database is in borrowed_test.c. Alone on its server. Also on oracle. */
+ * database is in borrowed_test.c. Also on oracle. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

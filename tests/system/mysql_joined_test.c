@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* mysql_joined_test.c - joined locks, as far as MySQL and MariaDB are special: snapshots, gaps,
  * settings, and the states in which the application's connection cannot be used. What holds for
- * every database is in joined_test.c. Alone on its server. */
+ * every database is in joined_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* pgsql_joined_test.c - joined locks, as far as PostgreSQL is special: snapshots, limits and
  * settings of the application's connection, and the states in which it cannot be used. What holds
- * for every database is in joined_test.c. Alone on its server. */
+ * for every database is in joined_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* sqlite_joined_test.c - joined locks, as far as SQLite is special: one writer, snapshots, the
  * hooks of the application, and what is left on its connection. What holds for every database is
- * in joined_test.c. Runs beside others. */
+ * in joined_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
