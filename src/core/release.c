@@ -135,10 +135,15 @@ void dblk_release_end(dblock_lock *lock, dblock_status status)
 {
     dblock_client *client = lock->client;
     struct dblk_channel *channel = lock->channel;
+    int is_left = channel == NULL && (status == DBLOCK_PENDING || status < 0);
 
-    if (status < 0 && atomic_load(&client->is_closing)) /* no keeper will go on with it */
-        dblk_close_drop(client, lock);
     dblk_lock_client(client);
+    if (is_left && atomic_load(&client->is_closing)) { /* no keeper will go on with it */
+        dblk_unlock_client(client);
+        dblk_close_drop(client, lock);
+        dblk_lock_client(client);
+        is_left = 0;
+    }
     dblk_publish(&lock->deadline_us, &lock->own_deadline_us);
     dblk_publish(&lock->own_deadline_us, 0);
     dblk_publish(&lock->state, DBLK_LOCK_RELEASED);
@@ -148,7 +153,7 @@ void dblk_release_end(dblock_lock *lock, dblock_status status)
     lock->channel = NULL;
     if (client->queues != NULL)
         dblk_queue_wake(lock);
-    if (channel == NULL && (status == DBLOCK_PENDING || status < 0)) {
+    if (is_left) {
         dblk_lock_orphan(lock, 0); /* the keeper goes on; no second call is needed */
         if (status < 0)
             dblk_session_read_back(client, lock->session, dblk_now_us());
