@@ -267,18 +267,25 @@ static dblock_status check(dblock_client *client, const char *name,
     return status;
 }
 
+/* The caller gets what he asked to be told: the error, or who has it. */
+static dblock_status tell(
+    struct dblk_attempt *attempt, dblock_status status, struct dblock_error *reterr)
+{
+    if (status == DBLOCK_BUSY)
+        return tell_busy(attempt, reterr);
+    if (status < 0 && reterr != NULL)
+        *reterr = attempt->error;
+    return status;
+}
+
 /* Not granted, or granted and of no use. `is_open`: the database may have a grant all the same. */
 static dblock_status finish(struct dblk_attempt *attempt, dblock_status status, int is_open,
     uint64_t begun_us, struct dblock_error *reterr)
 {
     count(attempt->client, status, begun_us);
-    if (status < 0) {
+    if (status < 0)
         explain(attempt, status);
-        if (reterr != NULL)
-            *reterr = attempt->error;
-    } else if (status == DBLOCK_BUSY) {
-        status = tell_busy(attempt, reterr);
-    }
+    status = tell(attempt, status, reterr);
     dblk_client_ref(attempt->client);
     if (is_open)
         abandon(attempt, attempt->not_after_us);
@@ -291,10 +298,7 @@ static dblock_status finish(struct dblk_attempt *attempt, dblock_status status, 
 static dblock_status let_go(
     struct dblk_attempt *attempt, dblock_status status, struct dblock_error *reterr)
 {
-    if (status < 0 && reterr != NULL)
-        *reterr = attempt->error;
-    else if (status == DBLOCK_BUSY)
-        status = tell_busy(attempt, reterr);
+    status = tell(attempt, status, reterr);
     dblk_client_ref(attempt->client);
     dblock_lock_free(attempt->lock);
     return status;
@@ -360,8 +364,7 @@ static int wants_holder(const struct dblk_wish *wish)
         (wish->wait_us > 0 && !dblk_strategy_of(wish->strategy)->lives_in_connection);
 }
 
-/* Apart, as most acquires need no room for a holder: the stack that a pair touches is a
- * measurable part of what it costs beyond the database's own time. */
+/* Apart, as most acquires need no holder, and none is cleared for them. */
 static DBLK_APART dblock_status acquire_seeing_holder(dblock_client *client, const char *name,
     const struct dblk_wish *wish, uint64_t begun_us, dblock_lock **ret_lock,
     struct dblock_error *reterr)
