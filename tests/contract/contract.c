@@ -2,6 +2,7 @@
 /* contract.c - what the cases use. */
 #include "contract.h"
 
+#include <dblock/sys/driver.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -362,4 +363,19 @@ void kill_elsewhere(struct contract *contract)
         contract->database->strand("victim");
     else
         process_kill(&contract->processes[contract->n_processes - 1]);
+}
+
+int has_many(const struct contract_database *database)
+{
+    return database->driver()->lease.take_many != NULL;
+}
+
+int has_many_and_hurts(const struct contract_database *database)
+{
+    return has_many(database) && database->hurt != NULL;
+}
+
+int has_many_and_guards(const struct contract_database *database)
+{
+    return has_many(database) && database->guard != NULL;
 }

@@ -156,6 +156,11 @@ void hold_elsewhere(
     struct contract *contract, const char *name, const struct dblock_options *options);
 void kill_elsewhere(struct contract *contract);
 
+/* Needs of cases with several names. */
+int has_many(const struct contract_database *database);
+int has_many_and_hurts(const struct contract_database *database);
+int has_many_and_guards(const struct contract_database *database);
+
 /* 1 once dblock_lock_is_held() says no. */
 int is_lost_within(dblock_lock *lock, uint64_t within_ms);
 

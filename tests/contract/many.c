@@ -526,21 +526,6 @@ static void answer_that_cannot_be_settled__is_given_back(struct contract *contra
     expect_status(contract, DBLOCK_OK, release_many(contract, &set));
 }
 
-static int has_many(const struct contract_database *database)
-{
-    return database->driver()->lease.take_many != NULL;
-}
-
-static int has_many_and_hurts(const struct contract_database *database)
-{
-    return has_many(database) && database->hurt != NULL;
-}
-
-static int has_many_and_guards(const struct contract_database *database)
-{
-    return has_many(database) && database->guard != NULL;
-}
-
 const struct contract_case many_cases[] = {
     { "many__are_held_like_single_ones", many__are_held_like_single_ones, RECORDED, has_many },
     { "one_that_is_busy__leaves_the_others_free", one_that_is_busy__leaves_the_others_free,

@@ -260,21 +260,6 @@ static void wrong_wishes__are_refused(struct contract *contract)
         dblock_acquire_some(NULL, set.names, 1, &options, set.locks, NULL, &contract->error));
 }
 
-static int has_many(const struct contract_database *database)
-{
-    return database->driver()->lease.take_many != NULL;
-}
-
-static int has_many_and_hurts(const struct contract_database *database)
-{
-    return has_many(database) && database->hurt != NULL;
-}
-
-static int has_many_and_guards(const struct contract_database *database)
-{
-    return has_many(database) && database->guard != NULL;
-}
-
 static int has_many_and_counts(const struct contract_database *database)
 {
     return has_many(database) && database->n_takes != NULL;
