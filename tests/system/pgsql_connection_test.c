@@ -217,6 +217,12 @@ static void refusals__have_their_own_status(void **state)
     expect_message("s3cret");
     assert_int_equal(DBLOCK_E_CONNECTION, connect_status("postgresql://u:s3cret@/d?host=/nowhere"));
     expect_message("s3cret");
+    /* a name may have several addresses, too: what each has said */
+    assert_int_equal(
+        DBLOCK_E_CONNECTION, connect_status("postgresql://u:s3cret@127.0.0.1:1,127.0.0.1:2/d"));
+    expect_message("s3cret");
+    assert_non_null(strstr(f.error.message, "port 1 "));
+    assert_non_null(strstr(f.error.message, "; connection to server at \"127.0.0.1\", port 2 "));
     if (tcp == NULL)
         skip();
     (void)snprintf(url, sizeof url, "%s?sslmode=require", tcp);

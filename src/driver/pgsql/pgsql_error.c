@@ -172,6 +172,23 @@ static int is_about_tls(const char *message)
     return strstr(message, "SSL") != NULL || strstr(message, "certificate") != NULL;
 }
 
+/* libpq tells one line for each address that it tried, and below some an indented question. What
+ * matters is often in the last: all are told, in one line of ours. */
+static void join_lines(char *target, size_t size, const char *lines)
+{
+    size_t used = 0;
+
+    target[0] = 0;
+    while (*lines != 0) {
+        size_t length = strcspn(lines, "\n");
+
+        if (length > 0 && *lines != '\t' && used < size)
+            used += (size_t)snprintf(target + used, size - used, "%s%.*s", used > 0 ? "; " : "",
+                (int)length, lines);
+        lines += length + (lines[length] != 0);
+    }
+}
+
 dblock_status pgsql_connect_error(PGconn *pg, struct dblock_error *reterr)
 {
     const char *message = PQerrorMessage(pg);
@@ -179,9 +196,12 @@ dblock_status pgsql_connect_error(PGconn *pg, struct dblock_error *reterr)
     const char *reason = find_sqlstate(message, sqlstate);
     const struct mapping *mapping = find_mapping(sqlstate);
     dblock_status status = mapping != NULL ? mapping->status : DBLOCK_E_CONNECTION;
+    char line[sizeof reterr->message];
 
-    if (reason == NULL)
-        reason = message;
+    if (reason == NULL) {
+        join_lines(line, sizeof line, message);
+        reason = line;
+    }
     if (PQconnectionNeedsPassword(pg) || (sqlstate[0] == 0 && is_about_tls(message)) ||
         status == DBLOCK_E_PERMISSION)
         status = DBLOCK_E_LOGIN;
