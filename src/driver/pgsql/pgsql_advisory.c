@@ -64,6 +64,13 @@ void pgsql_advisory_put(
         pgsql_put_null_int64(parameters);
 }
 
+static void put_id(struct pgsql_parameters *parameters, int64_t id)
+{
+    parameters->n = 0;
+    pgsql_put_bytes(parameters, "", 0);
+    pgsql_put_int64(parameters, id);
+}
+
 static int is_last(
     const struct dblock_connection *connection, const struct dblock_subject *subject)
 {
@@ -86,15 +93,12 @@ void pgsql_advisory_remember(
 static void put_known_subject(const struct dblock_connection *connection,
     struct pgsql_parameters *parameters, const struct dblock_subject *subject)
 {
-    struct dblock_subject known = *subject;
-
-    if (!subject->has_advisory_id && is_last(connection, subject)) {
-        known.has_advisory_id = 1;
-        known.advisory_id = connection->last_id;
-    }
-    if (known.has_advisory_id)
-        known.name_size = 0;
-    pgsql_advisory_put(parameters, &known);
+    if (subject->has_advisory_id)
+        put_id(parameters, subject->advisory_id);
+    else if (is_last(connection, subject))
+        put_id(parameters, connection->last_id);
+    else
+        pgsql_advisory_put(parameters, subject);
 }
 
 static dblock_status refuse_pooler(const struct dblock_connection *connection,
@@ -181,7 +185,7 @@ static dblock_status attempt(struct dblock_connection *connection, const struct 
     return pgsql_message_fini(&message, status, answer);
 }
 
-static void fill_own(const struct dblock_connection *connection,
+static DBLOCK_COLD_ void fill_own(const struct dblock_connection *connection,
     const struct dblock_subject *subject, struct dblock_grant *holder,
     const struct dblock_answer *answer)
 {
@@ -202,7 +206,7 @@ enum { ASK_FIRST_US = 2000, ASK_LAST_US = 50000 };
 
 /* The server's queue would keep the application's connection, and a cancel there would cost it
  * locks of its own: so it is asked from time to time. */
-static dblock_status ask_again(struct dblock_connection *connection,
+static DBLOCK_COLD_ dblock_status ask_again(struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_take *take, int *ret_is_again,
     struct dblock_answer *answer, struct dblock_error *reterr)
 {

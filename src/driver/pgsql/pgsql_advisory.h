@@ -17,7 +17,7 @@ dblock_status pgsql_advisory_refuse_standby(
 /* Unlocks what a message got and nobody wants; the connection is given up if that fails. */
 dblock_status pgsql_advisory_give_back(struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_subject *subject, int64_t *ret_now_us,
-    struct dblock_error *reterr);
+    struct dblock_error *reterr) DBLOCK_COLD_;
 
 /* Of a connection that is not ours: gives back all that it holds for us. */
 void pgsql_advisory_leave(struct dblock_connection *connection);

@@ -86,11 +86,16 @@ static void send_statement(struct pgsql_message *message, enum pgsql_statement s
         note(message, statement, 0, is_wanted);
 }
 
+static void set_call(struct pgsql_message *message, const struct dblock_call *call)
+{
+    message->call = call;
+    message->is_watched = call != NULL && call->cancel_fd == DBLOCK_CALL_IS_WATCHED;
+}
+
 void pgsql_message_init(struct pgsql_message *message, struct dblock_connection *connection,
     const struct dblock_call *call, const char *action, const char *name, int flags)
 {
     message->connection = connection;
-    message->call = call;
     message->action = action;
     message->name = name;
     message->flags = flags;
@@ -101,7 +106,9 @@ void pgsql_message_init(struct pgsql_message *message, struct dblock_connection 
     message->is_refused = 0;
     message->n_entries = 0;
     message->n_results = 0;
-    if (call == NULL || call->cancel_fd != DBLOCK_CALL_IS_WATCHED)
+    set_call(message, call);
+    message->waits_in_read = message->is_watched && pgsql_receive_by_waiting(connection);
+    if (!message->is_watched)
         pgsql_receive_after_poll(connection);
     message->is_kept_out = connection->is_lent && !pgsql_loan_take(connection);
     if (connection->is_pooled && !connection->is_holding && !(flags & PGSQL_OWN_BOUNDS)) {
@@ -175,18 +182,13 @@ static int await(struct pgsql_message *message, short events)
     return interrupt(message, events);
 }
 
-static int is_watched(const struct pgsql_message *message)
-{
-    return message->call->cancel_fd == DBLOCK_CALL_IS_WATCHED;
-}
-
 /* All of it to the kernel. 1 sent, 0 the deadline came, -1 the connection is lost. */
 static int flush(struct pgsql_message *message)
 {
     PGconn *pg = message->connection->pg;
     int rest;
 
-    if (is_watched(message))
+    if (message->is_watched)
         return 1; /* PQgetResult() does it before it waits */
     while ((rest = PQflush(pg)) == 1) {
         if (!await(message, POLLIN | POLLOUT))
@@ -197,20 +199,28 @@ static int flush(struct pgsql_message *message)
     return rest == 0 ? 1 : -1;
 }
 
+/* Until the next result is here, or the connection is lost: then PQgetResult() has the last words,
+ * and does not wait. 0: the deadline came. */
+static int receive(struct pgsql_message *message)
+{
+    PGconn *pg = message->connection->pg;
+
+    while (PQisBusy(pg)) {
+        if (!message->is_watched && !await(message, POLLIN))
+            return 0;
+        if (!PQconsumeInput(pg))
+            break;
+    }
+    return 1;
+}
+
 /* The next result: 1, and maybe NULL. 0: the deadline came. */
 static int fetch(struct pgsql_message *message, PGresult **ret_result)
 {
     PGconn *pg = message->connection->pg;
 
-    if (is_watched(message) && pgsql_receive_by_waiting(message->connection))
-        while (PQisBusy(pg) && PQconsumeInput(pg))
-            ;
-    while (!is_watched(message) && PQisBusy(pg)) {
-        if (!await(message, POLLIN))
-            return 0;
-        if (!PQconsumeInput(pg))
-            break; /* lost: PQgetResult() has the last words, and does not wait */
-    }
+    if ((!message->is_watched || message->waits_in_read) && !receive(message))
+        return 0;
     *ret_result = PQgetResult(pg);
     return 1;
 }
@@ -218,7 +228,7 @@ static int fetch(struct pgsql_message *message, PGresult **ret_result)
 /* The socket was shut down because the time was over, and not by the server. */
 static int is_late(const struct pgsql_message *message)
 {
-    return is_watched(message) && dblock_clock_us() >= message->call->deadline_us;
+    return message->is_watched && dblock_clock_us() >= message->call->deadline_us;
 }
 
 struct reading {
@@ -230,7 +240,7 @@ struct reading {
     int place; /* of the entry whose answers come */
 };
 
-static void take_error(struct reading *reading, PGresult *result)
+static DBLOCK_COLD_ void take_error(struct reading *reading, PGresult *result)
 {
     if (reading->error != NULL) {
         PQclear(result);
@@ -310,8 +320,6 @@ static dblock_status judge(struct pgsql_message *message, const struct reading *
     dblock_status lost =
         message->flags & PGSQL_WRITES ? DBLOCK_E_UNCERTAIN : DBLOCK_E_CONNECTION;
 
-    if (reading->is_synced && reading->error == NULL && !connection->is_broken)
-        return DBLOCK_OK;
     if (sqlstate != NULL && (is_fatal || pgsql_is_end_of_session(connection, sqlstate)))
         connection->is_broken = 1;
     if (!reading->is_synced)
@@ -330,7 +338,7 @@ static dblock_status judge(struct pgsql_message *message, const struct reading *
 }
 
 /* The application's connection is not left in the middle: what runs is cancelled, and waited for. */
-static void end_late(struct pgsql_message *message, struct reading *reading)
+static DBLOCK_COLD_ void end_late(struct pgsql_message *message, struct reading *reading)
 {
     struct dblock_call more = { dblock_clock_us() + LATE_LIMIT_US, -1 };
     const struct dblock_call *call = message->call;
@@ -338,13 +346,13 @@ static void end_late(struct pgsql_message *message, struct reading *reading)
     if (PQstatus(message->connection->pg) != CONNECTION_OK ||
         !pgsql_cancel(message->connection->pg, CANCEL_LIMIT_US))
         return;
-    message->call = &more;
+    set_call(message, &more);
     read_answers(message, reading);
-    message->call = call;
+    set_call(message, call);
 }
 
 /* A transaction that failed in the middle of its message is still open. */
-static void roll_back(struct pgsql_message *message)
+static DBLOCK_COLD_ void roll_back(struct pgsql_message *message)
 {
     struct dblock_connection *connection = message->connection;
     PGconn *pg = connection->pg;
@@ -355,27 +363,40 @@ static void roll_back(struct pgsql_message *message)
 
     if (PQstatus(pg) != CONNECTION_OK || PQtransactionStatus(pg) == PQTRANS_IDLE)
         return;
-    message->call = &limit;
+    set_call(message, &limit);
     if (set_pipeline(pg, PQ_PIPELINE_OFF) && PQsendQuery(pg, "ROLLBACK"))
         while ((is_there = flush(message) == 1 && fetch(message, &result)) && result != NULL)
             PQclear(result);
-    message->call = call;
+    set_call(message, call);
     if (!is_there)
         connection->is_broken = 1;
 }
 
-static dblock_status refuse_broken(struct pgsql_message *message, struct dblock_error *reterr)
+static DBLOCK_COLD_ dblock_status refuse_broken(struct pgsql_message *message, struct dblock_error *reterr)
 {
     message->connection->is_broken = 1;
     return pgsql_connection_error(message->connection, message->action, message->name,
         DBLOCK_E_CONNECTION, NULL, reterr);
 }
 
+/* Not all was answered, or not well. */
+static DBLOCK_COLD_ dblock_status fail(struct pgsql_message *message, struct reading *reading,
+    int sent, struct dblock_error *reterr)
+{
+    dblock_status status = judge(message, reading, sent, reterr);
+
+    if (reading->error == NULL)
+        return status;
+    message->is_refused = reading->n_succeeded == 0 &&
+        PQresultErrorField(reading->error, PG_DIAG_SQLSTATE) != NULL;
+    PQclear(reading->error);
+    return status;
+}
+
 /* `sent`: 1 all of it, 0 not in time, -1 not all of it, maybe. */
 static dblock_status finish(struct pgsql_message *message, int sent, struct dblock_error *reterr)
 {
     struct reading reading = { NULL, 0, 0, 1, 0, 0 };
-    dblock_status status;
 
     if (message->flags & PGSQL_WAITS)
         message->sent_us = dblock_clock_us();
@@ -388,13 +409,9 @@ static dblock_status finish(struct pgsql_message *message, int sent, struct dblo
     if (message->is_bounded && reading.is_synced)
         roll_back(message);
     message->connection->is_busy = !reading.is_synced;
-    status = judge(message, &reading, sent, reterr);
-    if (reading.error == NULL)
-        return status;
-    message->is_refused = reading.n_succeeded == 0 &&
-        PQresultErrorField(reading.error, PG_DIAG_SQLSTATE) != NULL;
-    PQclear(reading.error);
-    return status;
+    if (reading.is_synced && reading.error == NULL && !message->connection->is_broken)
+        return DBLOCK_OK;
+    return fail(message, &reading, sent, reterr);
 }
 
 static dblock_status run(struct pgsql_message *message, struct dblock_error *reterr)

@@ -45,6 +45,8 @@ struct pgsql_message {
     const char *name;   /* of the lock, or NULL */
     int flags;
     int is_kept_out;    /* the connection is lent, and was not to be had */
+    int is_watched;     /* a limit stands without our doing: libpq may wait by itself */
+    int waits_in_read;  /* and does so in the read, without a poll() before */
     int is_alone;       /* one statement outside of libpq's pipeline mode */
     int is_bounded;     /* wrapped in a transaction here */
     uint64_t sent_us;   /* of one that waits */
