@@ -10,7 +10,6 @@
 #include "core/error.h"
 #include "core/heartbeat.h"
 #include "core/keeper.h"
-#include "core/layout.h"
 #include "core/link.h"
 #include "core/name.h"
 #include "core/perform.h"
@@ -120,7 +119,7 @@ static dblock_status hold(struct dblk_attempt *attempt, uint64_t begun_us)
 }
 
 /* Given to the keeper: granted although nobody wants it any more, or perhaps granted yet. */
-static void abandon(struct dblk_attempt *attempt, int64_t not_after_us)
+static DBLOCK_COLD_ void abandon(struct dblk_attempt *attempt, int64_t not_after_us)
 {
     dblock_client *client = attempt->client;
     dblock_lock *lock = attempt->lock;
@@ -149,7 +148,7 @@ static void abandon(struct dblk_attempt *attempt, int64_t not_after_us)
     dblk_lock_destroy(lock);
 }
 
-static void discard(dblock_lock *lock)
+static DBLOCK_COLD_ void discard(dblock_lock *lock)
 {
     dblk_lock_client(lock->client);
     dblk_lock_unregister(lock);
@@ -181,15 +180,13 @@ static void set_terms(const dblock_client *client, const struct dblk_wish *wish,
 
 /* A grant with DBLOCK_FENCED that another thread of this client has handed over: it has that one's
  * token. It is held while it waits for the end of a guarded transaction. */
-static dblock_status fence(struct dblk_attempt *attempt, const struct dblk_wish *wish)
+static DBLOCK_COLD_ dblock_status fence(struct dblk_attempt *attempt)
 {
     const uint64_t give_up_us = attempt->machine.terms.give_up_us;
     int64_t token;
     dblock_status status;
 
-    if (!wish->is_fenced || attempt->lock->token != 0)
-        return DBLOCK_OK;
-    dblk_waiter_init(&attempt->waiter, attempt->client, wish->canceller);
+    dblk_waiter_init(&attempt->waiter, attempt->client, attempt->wish->canceller);
     while ((status = dblk_token_get(
                 attempt->lock, attempt->end_us, &token, &attempt->error)) == DBLOCK_PENDING) {
         uint64_t now_us = dblk_now_us();
@@ -243,8 +240,8 @@ static void explain(struct dblk_attempt *attempt, dblock_status status)
 }
 
 /* Row and advisory stand in the server's own queue. */
-static dblock_status check_line(const dblock_client *client, const struct dblk_wish *wish,
-    const char *name, struct dblock_error *reterr)
+static DBLOCK_COLD_ dblock_status check_line(const dblock_client *client,
+    const struct dblk_wish *wish, const char *name, struct dblock_error *reterr)
 {
     if (dblk_strategy_of(wish->strategy)->lives_in_connection || dblk_place_is_possible(client))
         return DBLOCK_OK;
@@ -273,14 +270,14 @@ static dblock_status tell(
 {
     if (status == DBLOCK_BUSY)
         return tell_busy(attempt, reterr);
-    if (status < 0 && reterr != NULL)
-        *reterr = attempt->error;
+    if (status < 0)
+        dblk_error_tell(reterr, &attempt->error);
     return status;
 }
 
 /* Not granted, or granted and of no use. `is_open`: the database may have a grant all the same. */
-static dblock_status finish(struct dblk_attempt *attempt, dblock_status status, int is_open,
-    uint64_t begun_us, struct dblock_error *reterr)
+static DBLOCK_COLD_ dblock_status finish(struct dblk_attempt *attempt, dblock_status status,
+    int is_open, uint64_t begun_us, struct dblock_error *reterr)
 {
     count(attempt->client, status, begun_us);
     if (status < 0)
@@ -295,7 +292,7 @@ static dblock_status finish(struct dblk_attempt *attempt, dblock_status status, 
 }
 
 /* Granted and held, and the token that was asked for with it cannot be had. */
-static dblock_status let_go(
+static DBLOCK_COLD_ dblock_status let_go(
     struct dblk_attempt *attempt, dblock_status status, struct dblock_error *reterr)
 {
     status = tell(attempt, status, reterr);
@@ -304,14 +301,22 @@ static dblock_status let_go(
     return status;
 }
 
+/* Whoever waits for a row wants to know whose it is: that one rings his bell. */
+static int wants_holder(const struct dblk_wish *wish)
+{
+    return wish->busy != NULL ||
+        (wish->wait_us > 0 && !dblk_strategy_of(wish->strategy)->lives_in_connection);
+}
+
 /* OK: the reference on the client that the caller has taken is the lock's from then on. Whoever
  * gives the lock away takes one more: so a pair counts twice, and not six times. */
-static DBLK_APART dblock_status acquire(dblock_client *client, const char *name,
-    const struct dblk_wish *wish, struct dblock_grant *holder, uint64_t begun_us,
-    dblock_lock **ret_lock, struct dblock_error *reterr)
+static dblock_status acquire(dblock_client *client, const char *name,
+    const struct dblk_wish *wish, uint64_t begun_us, dblock_lock **ret_lock,
+    struct dblock_error *reterr)
 {
     const struct dblk_strategy *strategy = dblk_strategy_of(wish->strategy);
     struct dblk_attempt attempt;
+    struct dblock_grant holder;
     struct dblk_terms terms;
     unsigned n_given_back;
     int is_open = 0;
@@ -319,7 +324,12 @@ static DBLK_APART dblock_status acquire(dblock_client *client, const char *name,
 
     attempt.client = client;
     attempt.wish = wish;
-    attempt.holder = holder;
+    attempt.holder = NULL;
+    if (wants_holder(wish)) {
+        memset(&holder, 0, sizeof holder);
+        holder.struct_size = sizeof holder;
+        attempt.holder = &holder;
+    }
     attempt.sent_us = 0;
     attempt.not_after_us = 0;
     memset(&attempt.place, 0, sizeof attempt.place);
@@ -349,29 +359,13 @@ static DBLK_APART dblock_status acquire(dblock_client *client, const char *name,
         dblk_queue_leave(&attempt.queued, status == DBLOCK_OK);
     if (status != DBLOCK_OK)
         return finish(&attempt, status, is_open, begun_us, reterr);
-    status = fence(&attempt, wish);
+    if (wish->is_fenced && attempt.lock->token == 0)
+        status = fence(&attempt);
     if (status != DBLOCK_OK)
         return let_go(&attempt, status, reterr);
     dblk_trace(client, DBLOCK_TRACE_GRANT, status, name, NULL, attempt.lock->token, begun_us);
     *ret_lock = attempt.lock;
     return DBLOCK_OK;
-}
-
-/* Whoever waits for a row wants to know whose it is: that one rings his bell. */
-static int wants_holder(const struct dblk_wish *wish)
-{
-    return wish->busy != NULL ||
-        (wish->wait_us > 0 && !dblk_strategy_of(wish->strategy)->lives_in_connection);
-}
-
-/* Apart, as most acquires need no holder, and none is cleared for them. */
-static DBLK_APART dblock_status acquire_seeing_holder(dblock_client *client, const char *name,
-    const struct dblk_wish *wish, uint64_t begun_us, dblock_lock **ret_lock,
-    struct dblock_error *reterr)
-{
-    struct dblock_grant holder = DBLOCK_GRANT_INIT;
-
-    return acquire(client, name, wish, &holder, begun_us, ret_lock, reterr);
 }
 
 dblock_status dblock_acquire(dblock_client *client, const char *name,
@@ -388,9 +382,7 @@ dblock_status dblock_acquire(dblock_client *client, const char *name,
     if (status == DBLOCK_OK)
         status = check(client, name, options, &wish, reterr);
     if (status == DBLOCK_OK)
-        status = wants_holder(&wish)
-            ? acquire_seeing_holder(client, name, &wish, begun_us, ret_lock, reterr)
-            : acquire(client, name, &wish, NULL, begun_us, ret_lock, reterr);
+        status = acquire(client, name, &wish, begun_us, ret_lock, reterr);
     if (status != DBLOCK_OK)
         dblk_client_leave(client);
     return status;

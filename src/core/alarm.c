@@ -96,7 +96,7 @@ static int start(struct dblk_alarms *alarms)
     return alarms->is_running;
 }
 
-static void set_up(struct dblk_alarms *alarms, struct dblk_alarm *alarm, int socket)
+static DBLOCK_COLD_ void set_up(struct dblk_alarms *alarms, struct dblk_alarm *alarm, int socket)
 {
     alarm->is_set_up = -1;
     alarm->fd = fcntl(socket, F_DUPFD_CLOEXEC, 0);

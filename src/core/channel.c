@@ -27,7 +27,7 @@ static struct dblk_channel *find_idle(dblock_client *client, int role)
     return NULL;
 }
 
-static dblock_status open_channel(dblock_client *client, int role, uint64_t deadline_us,
+static DBLOCK_COLD_ dblock_status open_channel(dblock_client *client, int role, uint64_t deadline_us,
     int cancel_fd, struct dblk_channel **ret_channel, struct dblock_error *reterr)
 {
     struct dblk_channel *channel = dblk_allocate(sizeof *channel);
@@ -100,7 +100,7 @@ static struct dblk_channel *join_shared(dblock_client *client)
     return channel;
 }
 
-static void make_shared(dblock_client *client, struct dblk_channel *channel)
+static DBLOCK_COLD_ void make_shared(dblock_client *client, struct dblk_channel *channel)
 {
     dblk_lock_client(client);
     /* two first tries at once: the second one's channel stays that lock's own */

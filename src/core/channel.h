@@ -36,7 +36,7 @@ void dblk_channel_put_locked(dblock_client *client, struct dblk_channel *channel
 
 /* The client's mutex held: what it holds is lost, and its connection is going to be closed. */
 void dblk_channel_lose(
-    dblock_client *client, struct dblk_channel *channel, const struct dblock_error *error);
+    dblock_client *client, struct dblk_channel *channel, const struct dblock_error *error) DBLOCK_COLD_;
 void dblk_channel_unref(struct dblk_channel *channel);
 int dblk_channel_is_alive(const dblock_client *client, const struct dblk_channel *channel);
 

@@ -181,8 +181,8 @@ dblock_status dblock_check(
     }
     if (status == DBLOCK_OK)
         tell(notes, fn, context);
-    else if (reterr != NULL && status < 0)
-        *reterr = error;
+    else if (status < 0)
+        dblk_error_tell(reterr, &error);
     dblk_release(notes);
     dblk_client_leave(client);
     return status;

@@ -12,6 +12,7 @@
 #include "core/channel.h"
 #include "core/close.h"
 #include "core/driver_check.h"
+#include "core/error.h"
 #include "core/fork.h"
 #include "core/identity.h"
 #include "core/keeper.h"
@@ -153,8 +154,8 @@ static dblock_status open_targets(dblock_client *client, const char *url,
         client->keeper_target = NULL;
         status = client->driver->target_open(&target, &client->keeper_target, &error);
     }
-    if (status < 0 && reterr != NULL)
-        *reterr = error;
+    if (status < 0)
+        dblk_error_tell(reterr, &error);
     return status;
 }
 

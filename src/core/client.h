@@ -106,7 +106,7 @@ dblock_status dblk_client_check(const dblock_client *client, struct dblock_error
 dblock_status dblk_client_enter(dblock_client *client, struct dblock_error *reterr);
 void dblk_client_leave(dblock_client *client);
 /* E_CLOSED, of a call that had begun. */
-dblock_status dblk_client_closed(struct dblock_error *reterr);
+dblock_status dblk_client_closed(struct dblock_error *reterr) DBLOCK_COLD_;
 
 void dblk_client_ref(dblock_client *client);
 void dblk_client_unref(dblock_client *client);

@@ -11,6 +11,6 @@ void dblk_close_give_back(dblock_client *client, uint64_t deadline_us);
 
 /* By the thread of a call that was granted a lease or insert while dblock_close() ran, and that
  * answers E_CLOSED: gives it back, over a connection of its own. */
-void dblk_close_drop(dblock_client *client, dblock_lock *lock);
+void dblk_close_drop(dblock_client *client, dblock_lock *lock) DBLOCK_COLD_;
 
 #endif

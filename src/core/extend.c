@@ -5,6 +5,7 @@
 
 #include "core/channel.h"
 #include "core/driver_steps.h"
+#include "core/error.h"
 #include "core/heartbeat.h"
 #include "core/hold.h"
 #include "core/keeper.h"
@@ -294,8 +295,8 @@ static dblock_status enter_and(
         return DBLOCK_NOT_HELD;
     if (status == DBLOCK_OK)
         status = act(lock, ttl_ms, &error);
-    if (status < 0 && reterr != NULL)
-        *reterr = error;
+    if (status < 0)
+        dblk_error_tell(reterr, &error);
     return status;
 }
 

@@ -63,8 +63,8 @@ dblock_status dblock_guard_begin(dblock_lock *lock, const struct dblock_driver *
         return status;
     dblk_error_clear(&error);
     status = begin(lock, driver, ret_guarded, &error);
-    if (status < 0 && reterr != NULL)
-        *reterr = error;
+    if (status < 0)
+        dblk_error_tell(reterr, &error);
     return status;
 }
 

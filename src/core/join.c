@@ -326,8 +326,8 @@ dblock_status dblock_join(dblock_client *client, const struct dblock_driver *dri
         attempt.joining.connection = connection;
         status = run(&attempt, name, begun_us, ret_lock, &error);
     }
-    if (status < 0 && reterr != NULL)
-        *reterr = error;
+    if (status < 0)
+        dblk_error_tell(reterr, &error);
     dblk_client_leave(client);
     return status;
 }

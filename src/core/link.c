@@ -39,8 +39,8 @@ dblock_status dblk_link_open(dblock_client *client, int role, uint64_t deadline_
     dblk_trace(client, DBLOCK_TRACE_CONNECT, status, NULL, error.message, 0, sent_us);
     if (status != DBLOCK_OK) {
         dblk_release(link);
-        if (reterr != NULL && status < 0)
-            *reterr = error;
+        if (status < 0)
+            dblk_error_tell(reterr, &error);
         return status;
     }
     link->clock_offset_us = answer.now_us - (int64_t)dblk_now_us();
@@ -314,8 +314,8 @@ dblock_status dblk_short(dblock_client *client, uint64_t now_us, uint64_t link_i
             }
             if (status == DBLOCK_OK)
                 *ret_result = result;
-            else if (reterr != NULL && status < 0)
-                *reterr = error;
+            else if (status < 0)
+                dblk_error_tell(reterr, &error);
             return status;
         }
         if (status == DBLOCK_OK || n_tries > 1) {

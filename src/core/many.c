@@ -247,8 +247,7 @@ static dblock_status finish(struct dblk_many *many, dblock_status status, int is
     dblk_unlock_client(client);
     if (status < 0) {
         explain(many, status);
-        if (reterr != NULL)
-            *reterr = attempt->error;
+        dblk_error_tell(reterr, &attempt->error);
     } else if (status == DBLOCK_BUSY && attempt->wish->busy != NULL) {
         status = dblk_struct_write(attempt->wish->busy, attempt->holder, sizeof *attempt->holder,
             "options.busy", reterr);

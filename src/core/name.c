@@ -44,17 +44,10 @@ static int is_ascii(const unsigned char *text, size_t length)
     return (seen & high) == 0;
 }
 
-enum dblk_text_fault dblk_text_check(const char *text, size_t max)
+static DBLOCK_COLD_ enum dblk_text_fault check_characters(const unsigned char *next, size_t max)
 {
-    const unsigned char *next = (const unsigned char *)text;
     size_t length = 0;
 
-    if (*next == 0)
-        return DBLK_TEXT_EMPTY;
-    length = strlen(text);
-    if (length <= max && is_ascii(next, length))
-        return DBLK_TEXT_GOOD;
-    length = 0;
     while (next[length] != 0) {
         size_t step = next[length] < 0x80 ? 1 : measure_character(next + length);
 
@@ -65,6 +58,18 @@ enum dblk_text_fault dblk_text_check(const char *text, size_t max)
             return DBLK_TEXT_LONG;
     }
     return DBLK_TEXT_GOOD;
+}
+
+enum dblk_text_fault dblk_text_check(const char *text, size_t max)
+{
+    const unsigned char *bytes = (const unsigned char *)text;
+    size_t length = strlen(text);
+
+    if (length == 0)
+        return DBLK_TEXT_EMPTY;
+    if (length <= max && is_ascii(bytes, length))
+        return DBLK_TEXT_GOOD;
+    return check_characters(bytes, max);
 }
 
 dblock_status dblk_name_check(const char *name, struct dblock_error *reterr)

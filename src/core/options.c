@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/environment.h"
+#include "core/layout.h"
 #include "core/name.h"
 #include "strategy/strategy.h"
 
@@ -161,34 +162,52 @@ static dblock_status refuse_later(const struct dblock_options *given, struct dbl
     return DBLOCK_OK;
 }
 
-static dblock_status check_options(
-    const struct dblock_options *given, int32_t strategy, struct dblock_error *reterr)
+/* Does it ask for nothing but a strategy, flags that are known, a wait and a ttl? Most do. */
+static int is_plain(const struct dblock_options *given)
+{
+    const uint32_t usual = DBLOCK_FAIR | DBLOCK_FENCED;
+
+    return ((given->flags & ~usual) | given->reserved | given->reserved2 | given->permits |
+               given->has_advisory_id | (uint32_t)given->mode | (uint32_t)given->heartbeat) == 0 &&
+        (given->min_hold_ms | given->expiring_ms | (uint64_t)given->advisory_id) == 0 &&
+        given->reentrant_owner == NULL && given->label == NULL;
+}
+
+/* All that is_plain() looks for. Apart, as most acquires have none of it. */
+static DBLK_APART dblock_status check_rest(const struct dblock_options *given,
+    const struct dblk_strategy *strategy, struct dblock_error *reterr)
 {
     dblock_status status = refuse_later(given, reterr);
 
     if (status == DBLOCK_OK && (given->mode < DBLOCK_EXCLUSIVE || given->mode > DBLOCK_SHARED))
         return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL,
             "options.mode: %d is neither DBLOCK_EXCLUSIVE nor DBLOCK_SHARED", (int)given->mode);
-    if (status == DBLOCK_OK && dblk_strategy_of(strategy) == NULL)
-        return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL,
-            "options.strategy: %d is none of DBLOCK_LEASE, INSERT, ROW, ADVISORY", (int)strategy);
     if (status == DBLOCK_OK && (given->heartbeat < 0 || given->heartbeat > DBLOCK_HEARTBEAT_OFF))
         return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL,
             "options.heartbeat: %d is none of DBLOCK_HEARTBEAT_*", (int)given->heartbeat);
     if (status == DBLOCK_OK && given->advisory_id != 0 && !given->has_advisory_id)
         return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, "set options.has_advisory_id to 1",
             "options.advisory_id: would not be used");
-    if (status == DBLOCK_OK && given->wait_ms != DBLOCK_FOREVER)
-        status = check_time(given->wait_ms, 0, "options.wait_ms", reterr);
-    if (status == DBLOCK_OK && given->ttl_ms != 0)
-        status = check_time(given->ttl_ms, DBLK_TTL_MIN_MS, "options.ttl_ms", reterr);
     if (status == DBLOCK_OK)
         status = check_time(given->min_hold_ms, 0, "options.min_hold_ms", reterr);
     if (status == DBLOCK_OK)
         status = check_time(given->expiring_ms, 0, "options.expiring_ms", reterr);
     if (status == DBLOCK_OK)
         status = check_label(given->label, "options.label", reterr);
-    return status;
+    if (status != DBLOCK_OK)
+        return status;
+    if (strategy->lives_in_connection && given->min_hold_ms != 0)
+        return dblock_error_set(reterr, DBLOCK_E_UNSUPPORTED, "use lease or insert",
+            "options.min_hold_ms: a %s lock ends with its connection",
+            dblock_strategy_name(strategy->id));
+    if (strategy->lives_in_connection && given->heartbeat == DBLOCK_HEARTBEAT_OFF)
+        return dblock_error_set(reterr, DBLOCK_E_UNSUPPORTED, "use lease or insert",
+            "options.heartbeat: a %s lock is kept by its connection",
+            dblock_strategy_name(strategy->id));
+    if (given->has_advisory_id != 0 && strategy->id != DBLOCK_ADVISORY)
+        return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, "options.strategy = DBLOCK_ADVISORY",
+            "options.advisory_id: only an advisory lock has a number");
+    return DBLOCK_OK;
 }
 
 dblock_status dblk_wish_resolve(const struct dblk_settings *settings,
@@ -208,21 +227,19 @@ dblock_status dblk_wish_resolve(const struct dblk_settings *settings,
     if (status != DBLOCK_OK)
         return status;
     strategy_id = given->strategy != 0 ? given->strategy : settings->strategy;
-    status = check_options(given, strategy_id, reterr);
+    strategy = dblk_strategy_of(strategy_id);
+    if (strategy == NULL)
+        return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL,
+            "options.strategy: %d is none of DBLOCK_LEASE, INSERT, ROW, ADVISORY",
+            (int)strategy_id);
+    if (!is_plain(given))
+        status = check_rest(given, strategy, reterr);
+    if (status == DBLOCK_OK && given->wait_ms != DBLOCK_FOREVER)
+        status = check_time(given->wait_ms, 0, "options.wait_ms", reterr);
+    if (status == DBLOCK_OK && given->ttl_ms != 0)
+        status = check_time(given->ttl_ms, DBLK_TTL_MIN_MS, "options.ttl_ms", reterr);
     if (status != DBLOCK_OK)
         return status;
-    strategy = dblk_strategy_of(strategy_id);
-    if (strategy->lives_in_connection && given->min_hold_ms != 0)
-        return dblock_error_set(reterr, DBLOCK_E_UNSUPPORTED, "use lease or insert",
-            "options.min_hold_ms: a %s lock ends with its connection",
-            dblock_strategy_name(strategy_id));
-    if (strategy->lives_in_connection && given->heartbeat == DBLOCK_HEARTBEAT_OFF)
-        return dblock_error_set(reterr, DBLOCK_E_UNSUPPORTED, "use lease or insert",
-            "options.heartbeat: a %s lock is kept by its connection",
-            dblock_strategy_name(strategy_id));
-    if (given->has_advisory_id != 0 && strategy_id != DBLOCK_ADVISORY)
-        return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, "options.strategy = DBLOCK_ADVISORY",
-            "options.advisory_id: only an advisory lock has a number");
     ret_wish->strategy = strategy_id;
     ret_wish->is_heartbeat = !strategy->lives_in_connection &&
         (given->heartbeat == DBLOCK_HEARTBEAT_DEFAULT ? strategy->is_heartbeat_default
@@ -230,11 +247,12 @@ dblock_status dblk_wish_resolve(const struct dblk_settings *settings,
     ret_wish->is_fair = (given->flags & DBLOCK_FAIR) != 0;
     ret_wish->is_fenced = (given->flags & DBLOCK_FENCED) != 0;
     ret_wish->wait_us = dblk_ms(given->wait_ms);
-    ret_wish->ttl_us = given->ttl_ms != 0 ? dblk_ms(given->ttl_ms) : settings->ttl_us;
+    /* all else is below ten years by now */
+    ret_wish->ttl_us = given->ttl_ms != 0 ? given->ttl_ms * 1000 : settings->ttl_us;
     if (ret_wish->is_heartbeat)
         ret_wish->ttl_us = dblk_ttl_class(ret_wish->ttl_us);
-    ret_wish->min_hold_us = dblk_ms(given->min_hold_ms);
-    ret_wish->expiring_us = dblk_ms(given->expiring_ms);
+    ret_wish->min_hold_us = given->min_hold_ms * 1000;
+    ret_wish->expiring_us = given->expiring_ms * 1000;
     ret_wish->advisory_id = given->advisory_id;
     ret_wish->has_advisory_id = given->has_advisory_id != 0;
     ret_wish->label = given->label != NULL ? given->label : settings->label;

@@ -7,7 +7,6 @@
 #include "core/channel.h"
 #include "core/driver_steps.h"
 #include "core/error.h"
-#include "core/layout.h"
 #include "core/link.h"
 #include "core/perform_steps.h"
 #include "core/token.h"
@@ -46,7 +45,7 @@ done:
 
 /* A grant that came after a long wait, or was seen late, says little: the server may have ended
  * the connection again since (an idle limit, while this process stood still). So it is asked. */
-static DBLK_APART dblock_status prove_late(
+static DBLOCK_COLD_ dblock_status prove_late(
     struct dblk_attempt *attempt, struct dblock_connection *connection, uint64_t *now_us)
 {
     dblock_client *client = attempt->client;
@@ -54,8 +53,6 @@ static DBLK_APART dblock_status prove_late(
     struct dblock_answer answer;
     dblock_status status;
 
-    if (*now_us - attempt->sent_us <= client->settings.ttl_us / 8)
-        return DBLOCK_OK;
     memset(&answer, 0, sizeof answer);
     call.deadline_us = dblk_perform_limit(attempt, *now_us, client->settings.io_us);
     call.cancel_fd = -1;
@@ -70,7 +67,7 @@ static DBLK_APART dblock_status prove_late(
 }
 
 /* What was taken, and nobody has been told of. */
-static DBLK_APART void give_back(struct dblk_attempt *attempt, struct dblk_channel *channel)
+static DBLOCK_COLD_ void give_back(struct dblk_attempt *attempt, struct dblk_channel *channel)
 {
     dblock_client *client = attempt->client;
     const dblock_lock *lock = attempt->lock;
@@ -115,8 +112,8 @@ void dblk_perform_tell_pinned(struct dblk_attempt *attempt)
 
 /* With DBLOCK_FENCED a grant without a token is none. OK: `*answer` is what the take has come to,
  * and unless that is YES the lock has been given back. */
-static DBLK_APART dblock_status fence(struct dblk_attempt *attempt, struct dblk_channel *channel,
-    uint64_t *now_us, struct dblock_answer *answer)
+static DBLOCK_COLD_ dblock_status fence(struct dblk_attempt *attempt,
+    struct dblk_channel *channel, uint64_t *now_us, struct dblock_answer *answer)
 {
     dblock_client *client = attempt->client;
     dblock_lock *lock = attempt->lock;
@@ -189,7 +186,8 @@ void dblk_perform_take_connection(
         status = dblk_link_end(
             client, channel->link, is_watched, status, DBLOCK_E_CONNECTION, &attempt->error);
     event->now_us = dblk_now_us();
-    if (status == DBLOCK_OK && answer.outcome == DBLOCK_ANSWER_YES)
+    if (status == DBLOCK_OK && answer.outcome == DBLOCK_ANSWER_YES &&
+        event->now_us - attempt->sent_us > client->settings.ttl_us / 8)
         status = prove_late(attempt, connection, &event->now_us);
     if (channel->link != NULL) {
         channel->link->is_reused = 1; /* the next use may find it stale */

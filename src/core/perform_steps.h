@@ -29,7 +29,7 @@ void dblk_perform_ask(struct dblk_attempt *attempt, uint64_t now_us, int heeds_l
 uint64_t dblk_perform_deadline(const dblock_lock *lock, uint64_t sent_us);
 
 /* row and advisory */
-void dblk_perform_seed(struct dblk_attempt *attempt, uint64_t now_us, struct dblk_event *event);
+void dblk_perform_seed(struct dblk_attempt *attempt, uint64_t now_us, struct dblk_event *event) DBLOCK_COLD_;
 void dblk_perform_take_connection(struct dblk_attempt *attempt, uint64_t now_us,
     uint64_t wait_us, struct dblk_event *event);
 
@@ -43,7 +43,7 @@ void dblk_perform_fill_take(const struct dblk_attempt *attempt, uint64_t wait_us
 
 /* What came of a step. `is_reused`: on a connection that had been idle before. */
 void dblk_event_failed(struct dblk_attempt *attempt, dblock_status status, int is_reused,
-    struct dblk_event *event);
+    struct dblk_event *event) DBLOCK_COLD_;
 void dblk_event_answered(const struct dblock_answer *answer, struct dblk_event *event);
 
 #endif

@@ -29,7 +29,7 @@ dblock_status dblk_place_rest(struct dblk_place *place, struct dblk_waiter *wait
     struct dblock_error *error);
 
 /* E_UNSUPPORTED: a wait in order of arrival where nobody can be woken. */
-dblock_status dblk_place_refuse(const char *name, struct dblock_error *error);
+dblock_status dblk_place_refuse(const char *name, struct dblock_error *error) DBLOCK_COLD_;
 
 /* At the end of the call: leaves the line, and gives the connection to the next that waits. */
 void dblk_place_leave(struct dblk_place *place, dblock_client *client, uint64_t now_us);

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/hold.h"
 #include "core/keeper.h"
+#include "core/layout.h"
 #include "core/queue.h"
 #include "core/release.h"
 #include "core/session.h"
@@ -32,7 +33,7 @@ dblock_status dblk_release_judge(const dblock_lock *lock, int32_t outcome, int w
 
 /* A lease or insert row. A lost answer is asked for again: a drop compares the owner, so "not in
  * force" after an uncertain one is most likely its own work. */
-static dblock_status release_row(dblock_client *client, dblock_lock *lock, uint64_t now_us,
+static DBLK_APART dblock_status release_row(dblock_client *client, dblock_lock *lock, uint64_t now_us,
     struct dblock_error *error)
 {
     struct dblk_hold_request request;
@@ -47,6 +48,36 @@ static dblock_status release_row(dblock_client *client, dblock_lock *lock, uint6
     return dblk_release_judge(lock, result.answer.outcome, result.was_uncertain);
 }
 
+/* The server has said something unasked, most likely that it has ended the connection: sent now,
+ * the release would be one of those whose answer never comes. OK: the lock is there. */
+static DBLOCK_COLD_ dblock_status prove_first(
+    const struct dblock_driver_session_lock *locks, struct dblock_connection *connection,
+    const struct dblock_call *call, const dblock_lock *lock, struct dblock_error *error)
+{
+    struct dblock_answer answer;
+    dblock_status status;
+
+    memset(&answer, 0, sizeof answer);
+    status = locks->prove(connection, call, &lock->subject, &answer, error);
+    if (status == DBLOCK_OK && answer.outcome != DBLOCK_ANSWER_YES)
+        status = DBLOCK_LOST;
+    return status == DBLOCK_E_UNCERTAIN ? DBLOCK_E_CONNECTION : status; /* nothing was sent */
+}
+
+/* Its connection is not to be trusted any more; closing it ends what it may still hold. */
+static DBLOCK_COLD_ dblock_status lose_connection(dblock_client *client,
+    struct dblk_channel *channel, dblock_status status, const struct dblock_error *error)
+{
+    int is_gone;
+
+    dblk_lock_client(client);
+    is_gone = !dblk_channel_is_alive(client, channel);
+    dblk_channel_lose(client, channel, error);
+    dblk_unlock_client(client);
+    /* gone before anything was sent: the lock ended with it, and not by this release */
+    return is_gone && status == DBLOCK_E_CONNECTION ? DBLOCK_LOST : status;
+}
+
 static dblock_status release_connection(
     dblock_client *client, dblock_lock *lock, uint64_t now_us, struct dblock_error *error)
 {
@@ -56,42 +87,27 @@ static dblock_status release_connection(
     struct dblock_call call;
     struct dblock_connection *connection;
     struct dblock_answer answer;
-    dblock_status status;
-    int is_gone;
+    dblock_status status = DBLOCK_OK;
 
     memset(&answer, 0, sizeof answer);
     connection = dblk_channel_use(channel);
     call.deadline_us = dblk_later(now_us, client->settings.io_us);
     call.cancel_fd = -1;
-    status = DBLOCK_OK;
-    /* The server has said something unasked, most likely that it has ended the connection: sent
-     * now, the release would be one of those whose answer never comes. */
-    if (connection != NULL && !dblk_link_is_good(client, channel->link, now_us)) {
-        status = locks->prove(connection, &call, &lock->subject, &answer, error);
-        if (status != DBLOCK_OK || answer.outcome != DBLOCK_ANSWER_YES)
-            connection = NULL;
-        if (status == DBLOCK_E_UNCERTAIN)
-            status = DBLOCK_E_CONNECTION; /* the release itself was not sent */
-    }
-    if (connection != NULL) { /* else it has died: answer.outcome is not YES */
+    if (connection != NULL && !dblk_link_is_good(client, channel->link, now_us))
+        status = prove_first(locks, connection, &call, lock, error);
+    if (connection != NULL && status == DBLOCK_OK) { /* else it has died: the outcome is not YES */
         int is_watched = dblk_link_begin(client, channel->link, &call);
 
         status = locks->drop(connection, &call, &lock->subject, &answer, error);
         status = dblk_link_end(
             client, channel->link, is_watched, status, DBLOCK_E_UNCERTAIN, error);
+        if (status == DBLOCK_OK)
+            channel->link->heard_us = now_us; /* a little later, in truth */
     }
-    if (connection != NULL && status == DBLOCK_OK)
-        channel->link->heard_us = now_us; /* a little later, in truth */
     dblk_channel_unuse(channel);
     if (status == DBLOCK_OK)
         return answer.outcome == DBLOCK_ANSWER_YES ? DBLOCK_OK : DBLOCK_LOST;
-    /* not to be trusted any more; closing it ends what it may still hold */
-    dblk_lock_client(client);
-    is_gone = !dblk_channel_is_alive(client, channel);
-    dblk_channel_lose(client, channel, error);
-    dblk_unlock_client(client);
-    /* gone before anything was sent: the lock ended with it, and not by this release */
-    return is_gone && status == DBLOCK_E_CONNECTION ? DBLOCK_LOST : status;
+    return status == DBLOCK_LOST ? status : lose_connection(client, channel, status, error);
 }
 
 dblock_status dblk_release_begin(dblock_lock *lock, uint64_t now_us, int *ret_is_handed)
@@ -198,7 +214,7 @@ dblock_status dblock_release(dblock_lock *lock, struct dblock_error *reterr)
             is_handed ? "to another thread of this client" : status < 0 ? error.message : NULL,
             lock->token, begun_us);
 done:
-    if (status < 0 && reterr != NULL)
-        *reterr = error;
+    if (status < 0)
+        dblk_error_tell(reterr, &error);
     return status;
 }

@@ -27,8 +27,8 @@ static void note(dblock_status status, const struct dblock_error *error, dblock_
     if (rank(status) <= rank(*worst))
         return;
     *worst = status;
-    if (status < 0 && reterr != NULL)
-        *reterr = *error;
+    if (status < 0)
+        dblk_error_tell(reterr, error);
 }
 
 /* Goes with the first: one message for both. */

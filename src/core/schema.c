@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/borrowed.h"
+#include "core/error.h"
 #include "core/link.h"
 
 dblock_status dblock_schema_install(dblock_client *client, struct dblock_error *reterr)
@@ -27,8 +28,8 @@ dblock_status dblock_schema_install(dblock_client *client, struct dblock_error *
             "cannot make tables over a connection of the application");
     if (status > 0)
         status = dblk_client_closed(&error);
-    if (status < 0 && reterr != NULL)
-        *reterr = error;
+    if (status < 0)
+        dblk_error_tell(reterr, &error);
     dblk_client_leave(client);
     return status;
 }

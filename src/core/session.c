@@ -129,8 +129,8 @@ dblock_status dblk_session_get(dblock_client *client, uint64_t now_us, uint64_t 
     dblk_unlock_client(client);
     if (status == DBLOCK_OK)
         *ret_session = session;
-    else if (reterr != NULL && status < 0)
-        *reterr = error;
+    else if (status < 0)
+        dblk_error_tell(reterr, &error);
     return status;
 }
 

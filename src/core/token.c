@@ -18,6 +18,7 @@
 
 #include "core/channel.h"
 #include "core/driver_steps.h"
+#include "core/error.h"
 #include "core/link.h"
 #include "core/lock.h"
 
@@ -319,7 +320,7 @@ dblock_status dblock_lock_token(dblock_lock *lock, int64_t *ret_token, struct db
             lock, dblk_later(dblk_now_us(), lock->client->settings.io_us), &token, &error));
     if (status == DBLOCK_OK)
         *ret_token = token;
-    else if (status < 0 && reterr != NULL)
-        *reterr = error;
+    else if (status < 0)
+        dblk_error_tell(reterr, &error);
     return status;
 }

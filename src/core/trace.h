@@ -6,7 +6,7 @@
 #include "core/client.h"
 
 void dblk_trace_tell(dblock_client *client, int kind, dblock_status status, const char *name,
-    const char *detail, int64_t token, uint64_t begun_us);
+    const char *detail, int64_t token, uint64_t begun_us) DBLOCK_COLD_;
 
 /* The client's mutex not held. `begun_us`: when what is told began. Inline, as mostly nobody listens:
  * then not even the arguments are put together. */

@@ -13,7 +13,7 @@ void dblk_watch_fire(dblock_lock *lock);
 
 /* Nothing is cancelled for this lock any more when it returns; the mutex not held. A cancel under
  * way is waited for. */
-void dblk_watch_end_now(dblock_lock *lock);
+void dblk_watch_end_now(dblock_lock *lock) DBLOCK_COLD_;
 static inline void dblk_watch_end(dblock_lock *lock)
 {
     if (atomic_load_explicit(&lock->n_watches, memory_order_relaxed) != 0)

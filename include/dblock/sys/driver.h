@@ -395,8 +395,8 @@ struct dblock_driver {
 
 #if defined(__GNUC__)
 #define DBLOCK_PRINTF_(format_index, first) __attribute__((format(printf, format_index, first)))
-/* What is called where something failed: what leads there lies apart from what usually runs. */
-#define DBLOCK_COLD_ __attribute__((cold))
+/* What seldom runs: it lies apart from what usually does, and what leads to it as well. */
+#define DBLOCK_COLD_ __attribute__((cold, noinline))
 #else
 #define DBLOCK_PRINTF_(format_index, first)
 #define DBLOCK_COLD_
