@@ -61,7 +61,7 @@ static dblock_status write_grant(
     if (status != DBLOCK_OK)
         return status;
     length = snprintf(buffer, size, "dblock1:%s:%s:%lld:",
-        dblock_strategy_name(lock->strategy->id), lock->owner_text, (long long)token);
+        dblock_strategy_name(lock->strategy->id), dblock_lock_owner(lock), (long long)token);
     append_name(buffer + length, lock->subject.name);
     return DBLOCK_OK;
 }
@@ -170,7 +170,6 @@ static dblock_status adopt(dblock_client *client, const struct grant_text *text,
         return dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "out of memory");
     dblk_client_ref(client); /* the lock's */
     memcpy(lock->owner, text->owner, sizeof lock->owner);
-    dblock_id_text(lock->owner, lock->owner_text);
     lock->token = found->token;
     lock->is_import = 1;
     lock->is_remote_heartbeat = found->is_heartbeat != 0;

@@ -53,7 +53,7 @@ static dblock_status confirm_row(dblock_lock *lock, struct dblock_error *error)
     status = dblk_short(lock->client, 0, 0, dblk_hold_look, &request, &result, error);
     if (status != DBLOCK_OK)
         return status;
-    if (result.answer.outcome == DBLOCK_ANSWER_YES && strcmp(grant.owner, lock->owner_text) == 0) {
+    if (result.answer.outcome == DBLOCK_ANSWER_YES && dblk_lock_is_of(lock, grant.owner)) {
         dblk_lock_client(lock->client);
         lock->is_given_back = 0; /* that transaction was rolled back */
         if (!dblk_lock_expire(lock, dblk_now_us()) && lock->session == NULL && round == lock->extend_round &&

@@ -73,8 +73,6 @@ int dblk_lock_register(dblock_lock *lock)
 {
     int fault = dblk_client_new_id(lock->client, lock->owner);
 
-    if (fault == 0)
-        dblock_id_text(lock->owner, lock->owner_text);
     if (fault != 0 || lock->session == NULL) /* only rows of a session are read back */
         return fault;
     if (dblk_registry_reserve(&lock->client->registry) != 0)
@@ -82,6 +80,14 @@ int dblk_lock_register(dblock_lock *lock)
     dblk_registry_add(&lock->client->registry, lock);
     lock->is_registered = 1;
     return 0;
+}
+
+int dblk_lock_is_of(const dblock_lock *lock, const char *owner)
+{
+    char text[sizeof lock->owner_text];
+
+    dblock_id_text(lock->owner, text);
+    return strcmp(text, owner) == 0;
 }
 
 void dblk_lock_unregister(dblock_lock *lock)
@@ -235,7 +241,19 @@ const char *dblock_lock_name(const dblock_lock *lock)
 
 const char *dblock_lock_owner(const dblock_lock *lock)
 {
-    return lock != NULL ? lock->owner_text : "";
+    dblock_lock *told = (dblock_lock *)(uintptr_t)lock; /* what is seen of it does not change */
+    int is_forked;
+
+    if (lock == NULL)
+        return "";
+    is_forked = dblk_is_forked(lock->client); /* alone then, and the mutex may never be free */
+    if (!is_forked)
+        dblk_lock_client(lock->client);
+    if (lock->owner_text[0] == 0)
+        dblock_id_text(lock->owner, told->owner_text);
+    if (!is_forked)
+        dblk_unlock_client(lock->client);
+    return lock->owner_text;
 }
 
 int dblock_lock_cause(const dblock_lock *lock)

@@ -26,7 +26,6 @@ struct dblock_lock {
     struct dblock_subject subject; /* the name stands behind the struct */
     uint64_t name_hash;
     const char *label;
-    char owner_text[40];
     unsigned char owner[DBLOCK_ID_SIZE];
     uint64_t asked_ttl_us; /* what dblock_extend(lock, 0) gives again */
     uint64_t min_hold_us;
@@ -44,6 +43,7 @@ struct dblock_lock {
     _Atomic(const _Atomic uint64_t *) deadline_us; /* own, the session's, or the channel's */
 
     /* guarded by the client's mutex */
+    char owner_text[40];          /* "" until somebody asks for it; does not change then */
     struct dblk_session *session; /* of a heartbeat grant; a reference */
     struct dblk_channel *channel; /* of row and advisory */
     int64_t token;                /* 0: none drawn */
@@ -87,6 +87,8 @@ void dblk_lock_destroy(dblock_lock *lock);
 /* The client's mutex held: */
 int dblk_lock_register(dblock_lock *lock); /* with a fresh owner id; 0, an errno, or ENOMEM */
 void dblk_lock_unregister(dblock_lock *lock);
+/* Is this text, as databases tell it, its owner? */
+int dblk_lock_is_of(const dblock_lock *lock, const char *owner);
 void dblk_lock_hold(dblock_lock *lock);    /* TAKING -> HELD, into the list of those in force */
 void dblk_lock_unhold(dblock_lock *lock, enum dblk_lock_state state); /* out of it again */
 /* HELD -> LOST: tells by descriptor, event or callback, unless it was given back by the application's

@@ -188,7 +188,7 @@ static dblock_status look_at_each(struct dblk_many *many, struct dblk_link *link
         if (status != DBLOCK_OK || !is_decided(answer->outcome))
             break;
         many->names.outcomes[i] = 0;
-        if (answer->outcome == DBLOCK_ANSWER_YES && strcmp(grant.owner, lock->owner_text) == 0) {
+        if (answer->outcome == DBLOCK_ANSWER_YES && dblk_lock_is_of(lock, grant.owner)) {
             ++*ret_n_mine;
             many->names.tokens[i] = grant.token;
             continue;

@@ -159,7 +159,7 @@ void dblk_perform_look(struct dblk_attempt *attempt, uint64_t now_us, struct dbl
     }
     dblk_event_answered(&answer, event);
     event->is_mine = answer.outcome == DBLOCK_ANSWER_YES &&
-        strcmp(grant.owner, lock->owner_text) == 0;
+        dblk_lock_is_of(lock, grant.owner);
     event->is_past = answer.now_us > attempt->not_after_us;
     if (answer.outcome == DBLOCK_ANSWER_YES && !event->is_mine && attempt->holder != NULL)
         *attempt->holder = grant;

@@ -272,7 +272,6 @@ static void move_grant(dblock_lock *from, dblock_lock *to)
         to->is_registered = 1;
     }
     memcpy(to->owner, from->owner, sizeof to->owner);
-    memcpy(to->owner_text, from->owner_text, sizeof to->owner_text);
     to->session = from->session;
     to->channel = from->channel;
     to->link_id = from->link_id;
