@@ -9,6 +9,8 @@ like "$err" 'no database named' 'is said'
 like "$err" '-d local' 'and that there is a local one'
 exits 64 'a URL of no database' "$DBLOCK" run -d redis://h x true
 exits 64 'a URL that is none' "$DBLOCK" run -d nothing x true
+exits 78 'a file that is no database' "$DBLOCK" run -d "sqlite:$0" x true
+like "$err" 'file is not a database.*give dblock a path where there is no file' 'is said'
 
 # The order: option, environment, the user's file.
 "$DBLOCK" init -q -d "sqlite:$folder/option.db"

@@ -149,9 +149,9 @@ static void a_folder_or_another_file__is_refused(void **state)
                       "SQLite does not take it for an empty file.",
                     stream) >= 0);
     assert_int_equal(fclose(stream), 0);
-    assert_int_equal(open_url(fixture.url, 0), DBLOCK_E_DATABASE);
+    assert_int_equal(open_url(fixture.url, 0), DBLOCK_E_SCHEMA);
     assert_non_null(strstr(fixture.error.message, "not a database"));
-    assert_int_equal(open_url(fixture.url, 1), DBLOCK_E_DATABASE);
+    assert_int_equal(open_url(fixture.url, 1), DBLOCK_E_SCHEMA);
 }
 
 /* Opening waits for who has the file locked, and that wait can be ended like any other. */

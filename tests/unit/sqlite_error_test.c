@@ -28,7 +28,7 @@ static void status_of__tells_causes_apart(void **state)
         {SQLITE_READONLY_DBMOVED, "attempt to write", DBLOCK_E_CONNECTION},
         {SQLITE_PERM, "access permission denied", DBLOCK_E_PERMISSION},
         {SQLITE_CANTOPEN, "unable to open database file", DBLOCK_E_PERMISSION},
-        {SQLITE_NOTADB, "file is not a database", DBLOCK_E_DATABASE},
+        {SQLITE_NOTADB, "file is not a database", DBLOCK_E_SCHEMA},
         {SQLITE_CORRUPT_INDEX, "malformed", DBLOCK_E_DATABASE},
         {SQLITE_FULL, "database or disk is full", DBLOCK_E_DATABASE},
         {SQLITE_NOMEM, "out of memory", DBLOCK_E_MEMORY},

@@ -30,7 +30,8 @@ static const struct code_entry {
     {SQLITE_AUTH, DBLOCK_E_PERMISSION, 0, NULL},
     {SQLITE_CANTOPEN, DBLOCK_E_PERMISSION, 0,
         "let this user read and write the file, and make files in its folder"},
-    {SQLITE_NOTADB, DBLOCK_E_DATABASE, IS_BROKEN,
+    /* the path is wrong, as one without tables is */
+    {SQLITE_NOTADB, DBLOCK_E_SCHEMA, IS_BROKEN,
         "give dblock a path where there is no file yet, then run: dblock init"},
     {SQLITE_CORRUPT, DBLOCK_E_DATABASE, IS_BROKEN, "see PRAGMA integrity_check"},
     {SQLITE_FULL, DBLOCK_E_DATABASE, IS_TRANSIENT, hint_room},
@@ -123,7 +124,7 @@ dblock_status sqlite_error(
     if (status == SQLITE_STEP_AGAIN)
         return connection->is_cancelled ? DBLOCK_CANCELLED : SQLITE_STEP_AGAIN;
     status = refine(code, cause, status);
-    if (status == DBLOCK_E_SCHEMA)
+    if (status == DBLOCK_E_SCHEMA && (entry == NULL || entry->status != status))
         hint = SQLITE_HINT_INIT;
     if (status == DBLOCK_E_SYSTEM)
         hint = "raise the limit of open files (ulimit -n), or close some";
