@@ -151,7 +151,7 @@ generated: $(foreach driver,$(drivers),$(gen)/$(driver)_sql.h) $(if $(help_texts
 
 # What an acquire and a release run comes first, and so lies together in the library: spread over
 # twice as many pages it costs a twentieth more on a core that the database's process has just left.
-usual := acquire release perform perform_connection perform_recorded link channel lock alarm \
+usual := acquire attempt release perform perform_connection perform_recorded link channel lock alarm \
     client options name names queued recorded strategy waiter registry session event hold keeper \
     driver_services environment fork \
     $(foreach part,statement advisory row hold lease insert call text wire value connection line \

@@ -19,15 +19,6 @@
 
 enum { PINNED_PAUSE_US = 100000 };
 
-static void count_waiter(dblock_client *client, const struct dblk_step *step, int by)
-{
-    if (step->kind != DBLK_STEP_PAUSE && step->kind != DBLK_STEP_REST && step->wait_us == 0)
-        return;
-    dblk_lock_client(client);
-    client->stats.waiters += (uint32_t)by;
-    dblk_unlock_client(client);
-}
-
 /* A wait that other threads of this client may share. In order of arrival over all machines each
  * has to stand in line itself. */
 static int is_shared_wait(const struct dblk_attempt *attempt)
@@ -73,9 +64,9 @@ static dblock_status loop(struct dblk_attempt *attempt, uint64_t begun_us, int *
                 continue;
             }
         }
-        count_waiter(attempt->client, &step, 1);
+        dblk_attempt_count_waiter(attempt, &step, 1);
         dblk_perform(attempt, &step, &event);
-        count_waiter(attempt->client, &step, -1);
+        dblk_attempt_count_waiter(attempt, &step, -1);
     }
     if (attempt->place.link != NULL)
         dblk_place_leave(&attempt->place, attempt->client, event.now_us);
@@ -156,28 +147,6 @@ static DBLOCK_COLD_ void discard(dblock_lock *lock)
     dblk_lock_destroy(lock);
 }
 
-static void count(dblock_client *client, dblock_status status, uint64_t begun_us)
-{
-    dblk_lock_client(client);
-    client->stats.wait_us += dblk_until(begun_us, dblk_now_us());
-    client->stats.busy += status == DBLOCK_BUSY;
-    client->stats.uncertain += status == DBLOCK_E_UNCERTAIN;
-    dblk_unlock_client(client);
-}
-
-static void set_terms(const dblock_client *client, const struct dblk_wish *wish,
-    uint64_t begun_us, struct dblk_terms *terms)
-{
-    memset(terms, 0, sizeof *terms);
-    terms->give_up_us = dblk_later(begun_us, wish->wait_us);
-    /* half for the statement, and half, with an eighth more, to settle it if its answer is lost: one
-     * I/O limit in all */
-    terms->io_us = client->settings.io_us / 32 * 15;
-    terms->outage_us = client->settings.outage_us;
-    terms->needs_session = wish->is_heartbeat;
-    terms->has_line = wish->wait_us > 0 && dblk_place_is_possible(client);
-}
-
 /* A grant with DBLOCK_FENCED that another thread of this client has handed over: it has that one's
  * token. It is held while it waits for the end of a guarded transaction. */
 static DBLOCK_COLD_ dblock_status fence(struct dblk_attempt *attempt)
@@ -207,17 +176,6 @@ static DBLOCK_COLD_ dblock_status fence(struct dblk_attempt *attempt)
         status = dblock_error_set(&attempt->error, DBLOCK_E_CONNECTION, "try again",
             "lock \"%s\" was lost while its token was drawn", attempt->lock->subject.name);
     return status;
-}
-
-static dblock_status tell_busy(struct dblk_attempt *attempt, struct dblock_error *reterr)
-{
-    dblock_status status;
-
-    if (attempt->wish->busy == NULL)
-        return DBLOCK_BUSY;
-    status = dblk_struct_write(attempt->wish->busy, attempt->holder, sizeof *attempt->holder,
-        "options.busy", reterr);
-    return status == DBLOCK_OK ? DBLOCK_BUSY : status;
 }
 
 static void explain(struct dblk_attempt *attempt, dblock_status status)
@@ -264,25 +222,14 @@ static dblock_status check(dblock_client *client, const char *name,
     return status;
 }
 
-/* The caller gets what he asked to be told: the error, or who has it. */
-static dblock_status tell(
-    struct dblk_attempt *attempt, dblock_status status, struct dblock_error *reterr)
-{
-    if (status == DBLOCK_BUSY)
-        return tell_busy(attempt, reterr);
-    if (status < 0)
-        dblk_error_tell(reterr, &attempt->error);
-    return status;
-}
-
 /* Not granted, or granted and of no use. `is_open`: the database may have a grant all the same. */
 static DBLOCK_COLD_ dblock_status finish(struct dblk_attempt *attempt, dblock_status status,
     int is_open, uint64_t begun_us, struct dblock_error *reterr)
 {
-    count(attempt->client, status, begun_us);
+    dblk_attempt_count(attempt, status, begun_us);
     if (status < 0)
         explain(attempt, status);
-    status = tell(attempt, status, reterr);
+    status = dblk_attempt_tell(attempt, status, reterr);
     dblk_client_ref(attempt->client);
     if (is_open)
         abandon(attempt, attempt->not_after_us);
@@ -295,7 +242,7 @@ static DBLOCK_COLD_ dblock_status finish(struct dblk_attempt *attempt, dblock_st
 static DBLOCK_COLD_ dblock_status let_go(
     struct dblk_attempt *attempt, dblock_status status, struct dblock_error *reterr)
 {
-    status = tell(attempt, status, reterr);
+    status = dblk_attempt_tell(attempt, status, reterr);
     dblk_client_ref(attempt->client);
     dblock_lock_free(attempt->lock);
     return status;
@@ -338,7 +285,7 @@ static dblock_status acquire(dblock_client *client, const char *name,
     attempt.lock = dblk_lock_new(client, name, wish);
     if (attempt.lock == NULL)
         return dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "out of memory");
-    set_terms(client, wish, begun_us, &terms);
+    dblk_attempt_set_terms(&attempt, begun_us, &terms);
     attempt.end_us = dblk_later(terms.give_up_us, client->settings.io_us);
     dblk_waiter_init(&attempt.waiter, client, wish->canceller);
     dblk_machine_start(&attempt.machine, strategy, &terms);

@@ -120,16 +120,6 @@ static dblock_status prepare(
     return DBLOCK_OK;
 }
 
-static void count_waiter(dblock_client *client, const struct dblk_step *step, int by)
-{
-    if (step->kind != DBLK_STEP_PAUSE && step->kind != DBLK_STEP_REST &&
-        step->kind != DBLK_STEP_STAND)
-        return;
-    dblk_lock_client(client);
-    client->stats.waiters += (uint32_t)by;
-    dblk_unlock_client(client);
-}
-
 static dblock_status loop(struct dblk_many *many, uint64_t begun_us, int *ret_is_open)
 {
     struct dblk_attempt *attempt = &many->attempt;
@@ -145,9 +135,9 @@ static dblock_status loop(struct dblk_many *many, uint64_t begun_us, int *ret_is
         step = dblk_machine_next(&attempt->machine, &event);
         if (step.kind == DBLK_STEP_END)
             break;
-        count_waiter(attempt->client, &step, 1);
+        dblk_attempt_count_waiter(attempt, &step, 1);
         dblk_many_perform(many, &step, &event);
-        count_waiter(attempt->client, &step, -1);
+        dblk_attempt_count_waiter(attempt, &step, -1);
     }
     if (attempt->place.link != NULL)
         dblk_place_leave(&attempt->place, attempt->client, event.now_us);
@@ -238,38 +228,16 @@ static dblock_status finish(struct dblk_many *many, dblock_status status, int is
     uint64_t begun_us, struct dblock_error *reterr)
 {
     struct dblk_attempt *attempt = &many->attempt;
-    dblock_client *client = attempt->client;
 
-    dblk_lock_client(client);
-    client->stats.wait_us += dblk_until(begun_us, dblk_now_us());
-    client->stats.busy += status == DBLOCK_BUSY;
-    client->stats.uncertain += status == DBLOCK_E_UNCERTAIN;
-    dblk_unlock_client(client);
-    if (status < 0) {
+    dblk_attempt_count(attempt, status, begun_us);
+    if (status < 0)
         explain(many, status);
-        dblk_error_tell(reterr, &attempt->error);
-    } else if (status == DBLOCK_BUSY && attempt->wish->busy != NULL) {
-        status = dblk_struct_write(attempt->wish->busy, attempt->holder, sizeof *attempt->holder,
-            "options.busy", reterr);
-        if (status == DBLOCK_OK)
-            status = DBLOCK_BUSY;
-    }
+    status = dblk_attempt_tell(attempt, status, reterr);
     if (is_open)
         abandon(many);
     else
         discard(many);
     return status;
-}
-
-static void set_terms(const dblock_client *client, const struct dblk_wish *wish,
-    uint64_t begun_us, struct dblk_terms *terms)
-{
-    memset(terms, 0, sizeof *terms);
-    terms->give_up_us = dblk_later(begun_us, wish->wait_us);
-    terms->io_us = client->settings.io_us / 32 * 15; /* as for one name */
-    terms->outage_us = client->settings.outage_us;
-    terms->needs_session = wish->is_heartbeat;
-    terms->has_line = wish->wait_us > 0 && dblk_place_is_possible(client);
 }
 
 dblock_status dblk_many_acquire(dblock_client *client, const struct dblk_wanted *wanted,
@@ -293,7 +261,7 @@ dblock_status dblk_many_acquire(dblock_client *client, const struct dblk_wanted 
     status = prepare(&many, wanted, n_names, reterr);
     if (status != DBLOCK_OK)
         return status;
-    set_terms(client, wish, begun_us, &terms);
+    dblk_attempt_set_terms(&many.attempt, begun_us, &terms);
     many.attempt.end_us = dblk_later(terms.give_up_us, client->settings.io_us);
     dblk_waiter_init(&many.attempt.waiter, client, wish->canceller);
     dblk_machine_start(&many.attempt.machine, dblk_strategy_of(wish->strategy), &terms);
