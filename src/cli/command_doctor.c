@@ -11,6 +11,7 @@
 #include <dblock/check.h>
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,10 +30,30 @@ struct finding {
 };
 
 struct diagnosis {
-    unsigned strategies; /* what is asked about; 0 all */
+    unsigned strategies;     /* what is asked about; 0 all */
+    unsigned without_tables; /* those that lock also where the tables are missing */
     size_t n_findings;
     struct finding findings[FINDINGS_MAX];
 };
+
+/* Row locks are bytes of a file on SQLite, and rows of a table elsewhere. */
+static unsigned strategies_without_tables(const struct database *database)
+{
+    bool is_file = strcmp(dblock_driver_scheme(database->driver), "sqlite") == 0;
+
+    return 1u << DBLOCK_ADVISORY | (is_file ? 1u << DBLOCK_ROW : 0);
+}
+
+/* Missing tables take from these strategies only what is kept there. */
+static int severity_for(
+    const struct diagnosis *diagnosis, const struct finding *finding, unsigned strategies)
+{
+    bool is_bearable = finding->severity == DBLOCK_FINDING_UNUSABLE &&
+                       strcmp(finding->id, "tables") == 0 && strategies != 0 &&
+                       (strategies & ~diagnosis->without_tables) == 0;
+
+    return is_bearable ? DBLOCK_FINDING_WARNING : finding->severity;
+}
 
 static int add(const struct dblock_finding *found, void *context)
 {
@@ -49,6 +70,10 @@ static int add(const struct dblock_finding *found, void *context)
     (void)snprintf(finding->id, sizeof finding->id, "%s", found->id);
     (void)snprintf(finding->text, sizeof finding->text, "%s", found->text);
     (void)snprintf(finding->remedy, sizeof finding->remedy, "%s", found->remedy);
+    finding->severity = severity_for(diagnosis, finding, diagnosis->strategies);
+    if (finding->severity != found->severity)
+        (void)snprintf(finding->text, sizeof finding->text,
+            "%.400s; locks work without tokens, and list, show and break do not", found->text);
     return 0;
 }
 
@@ -62,8 +87,8 @@ static int judge(const struct diagnosis *diagnosis, unsigned strategies)
         const struct finding *finding = &diagnosis->findings[i];
 
         if ((strategies == 0 || (finding->strategies & strategies) != 0) &&
-            finding->severity > worst)
-            worst = finding->severity;
+            severity_for(diagnosis, finding, strategies) > worst)
+            worst = severity_for(diagnosis, finding, strategies);
     }
     return worst;
 }
@@ -185,6 +210,7 @@ static int examine(const struct arguments *arguments, const struct database *dat
         return EXIT_CODE_MACHINE;
     }
     diagnosis->strategies = arguments->strategies;
+    diagnosis->without_tables = strategies_without_tables(database);
     status = dblock_check(database->client, add, diagnosis, &error);
     if (status < 0)
         result = fail(status, &error);

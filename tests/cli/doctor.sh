@@ -48,6 +48,20 @@ if command -v sqlite3 > /dev/null; then
     found unusable tables 'is told'
     is "$(head -n 1 <<< "$out" | cut -c 1-8)" unusable 'and comes first'
 fi
+if command -v sqlite3 > /dev/null; then
+    sqlite3 "$folder/bare.db" 'PRAGMA journal_mode = WAL; CREATE TABLE theirs (a)' > /dev/null
+    exits 0 'a file without tables: a row lock' "$DBLOCK" run -S row -d "sqlite:$folder/bare.db" x true
+    for words in '-S advisory' '-S row -S advisory'; do
+        # shellcheck disable=SC2086 # several words are meant
+        exits 1 "doctor $words" "$DBLOCK" doctor -q $words -d "sqlite:$folder/bare.db"
+        found warning tables 'warns'
+        like "$out" 'locks work without tokens, and list, show and break do not' 'says what is missing'
+    done
+    exits 2 'doctor of all' "$DBLOCK" doctor --json -d "sqlite:$folder/bare.db"
+    is "$(json '.strategies | [.lease, .row, .advisory] | join(" ")')" 'unusable warning warning' \
+        'tells them apart'
+    exits 2 'doctor of lease and row' "$DBLOCK" doctor -S lease -S row -d "sqlite:$folder/bare.db"
+fi
 exits 2 'a server that is not there' "$DBLOCK" doctor -d postgresql://someone:never-print-me@127.0.0.1:1/x
 unlike "$err$out" never-print-me 'keeps the password to itself'
 
@@ -80,6 +94,9 @@ if [ -n "${DBLOCK_TEST_PGSQL_ADMIN:-}" ] && has_driver postgresql; then
     exits 2 'PostgreSQL without tables' "$DBLOCK" doctor
     found unusable tables 'says so'
     like "$out" 'mend: .*dblock init' 'and what to do'
+    exits 1 'which advisory does not need' "$DBLOCK" doctor -q -S advisory
+    found warning tables 'warns'
+    exits 2 'and row does' "$DBLOCK" doctor -S advisory -S row
     "$DBLOCK" init -q
     exits 0 'PostgreSQL with tables' "$DBLOCK" doctor
     found good version 'is good'
@@ -148,6 +165,8 @@ if [ -n "${DBLOCK_TEST_MYSQL_ADMIN:-}" ] && has_driver mysql && command -v maria
     DBLOCK_URL=${DBLOCK_URL/\/dblock_test/\/$own}
     exits 2 'MariaDB without tables' "$DBLOCK" doctor
     found unusable tables 'says so'
+    exits 1 'which advisory does not need' "$DBLOCK" doctor -q -S advisory
+    exits 2 'and row does' "$DBLOCK" doctor -S advisory -S row
     "$DBLOCK" init -q
     exits 0 'MariaDB with tables' "$DBLOCK" doctor
     found good version 'is good'
