@@ -8,18 +8,18 @@
 #include "core/keeper.h"
 #include "strategy/backoff.h"
 
-int dblk_breaking_add(dblock_client *client, const char *name, int32_t strategy, int64_t token,
-    int is_token_left)
+int dblk_breaking_add(dblock_client *client, const struct dblock_subject *subject,
+    int32_t strategy, int64_t token, int is_token_left)
 {
-    size_t name_size = strlen(name);
-    struct dblk_breaking *breaking = dblk_allocate(sizeof *breaking + name_size + 1);
+    struct dblk_breaking *breaking =
+        dblk_allocate(sizeof *breaking + subject->name_size + 1);
     int fault;
 
     if (breaking == NULL)
         return -1;
-    memcpy(breaking + 1, name, name_size + 1);
+    memcpy(breaking + 1, subject->name, subject->name_size);
+    breaking->subject = *subject;
     breaking->subject.name = (const char *)(breaking + 1);
-    breaking->subject.name_size = name_size;
     breaking->strategy = strategy;
     breaking->token = token;
     breaking->is_token_left = is_token_left;

@@ -17,8 +17,8 @@ struct dblk_breaking {
 };
 
 /* Goes on with it in the background; the client's mutex NOT held. 0, or -1 without memory. */
-int dblk_breaking_add(dblock_client *client, const char *name, int32_t strategy, int64_t token,
-    int is_token_left);
+int dblk_breaking_add(dblock_client *client, const struct dblock_subject *subject,
+    int32_t strategy, int64_t token, int is_token_left);
 
 /* The client's mutex held, but not meanwhile. 1 if one was due and was tried. */
 int dblk_breaking_try(

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* observe.c - looking at grants and ending those of others: dblock_list(),
  * dblock_inspect(), dblock_break(). */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/breaking.h"
@@ -68,11 +71,23 @@ static dblock_status list_strategy(dblock_client *client, struct page_request *r
     return DBLOCK_OK;
 }
 
+/* An advisory lock that was taken by its number is shown as "#NUMBER", and found and ended by that.
+ * A name may read so as well, and goes first: it is looked at when nobody holds the name. */
+static int is_number(const char *name, int64_t *ret_id)
+{
+    char text[24];
+
+    *ret_id = name[0] == '#' ? strtoll(name + 1, NULL, 10) : 0;
+    (void)snprintf(text, sizeof text, "#%" PRId64, *ret_id);
+    return strcmp(name, text) == 0;
+}
+
 static dblock_status list_all(dblock_client *client, const struct dblock_filter *filter,
     dblock_grant_fn fn, void *context, struct dblock_error *error)
 {
     struct page_request request;
     uint64_t left = filter->limit != 0 ? filter->limit : UINT64_MAX;
+    uint64_t left_before;
     int32_t strategy;
     int is_stopped = 0;
     int is_read = 0;
@@ -91,7 +106,13 @@ static dblock_status list_all(dblock_client *client, const struct dblock_filter 
         request.page.is_idle = filter->is_idle;
         request.page.name = filter->name;
         request.page.prefix = filter->prefix;
+        left_before = left;
         status = list_strategy(client, &request, &left, fn, context, &is_stopped, error);
+        if (status == DBLOCK_OK && strategy == DBLOCK_ADVISORY && left == left_before &&
+            filter->name != NULL && is_number(filter->name, &request.page.advisory_id)) {
+            request.page.has_advisory_id = 1;
+            status = list_strategy(client, &request, &left, fn, context, &is_stopped, error);
+        }
         is_read = is_read || status == DBLOCK_OK;
         /* asked for all of them: one that this database cannot do is simply not there; if it can do
          * none, it is the database that is of no use, and "nobody" would be a lie */
@@ -222,8 +243,8 @@ static dblock_status go_on(
             return DBLOCK_NOT_HELD;
         token = finding.grant.token;
     }
-    if (dblk_breaking_add(client, request->subject.name, request->strategy, token,
-            request->is_token_left) != 0)
+    if (dblk_breaking_add(
+            client, &request->subject, request->strategy, token, request->is_token_left) != 0)
         return dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "out of memory or threads");
     return DBLOCK_PENDING;
 }
@@ -251,6 +272,12 @@ dblock_status dblock_break(dblock_client *client, const char *name, int strategy
         request.subject.name_size = strlen(name);
         request.token = token;
         status = dblk_short(client, 0, 0, end_grant, &request, &result, reterr);
+        if (status == DBLOCK_OK && result.answer.outcome == DBLOCK_ANSWER_NO &&
+            !result.was_uncertain && strategy == DBLOCK_ADVISORY &&
+            is_number(name, &request.subject.advisory_id)) {
+            request.subject.has_advisory_id = 1;
+            status = dblk_short(client, 0, 0, end_grant, &request, &result, reterr);
+        }
         if (status == DBLOCK_OK && result.answer.outcome == DBLOCK_ANSWER_PINNED)
             status = go_on(client, &request, reterr);
         /* after a lost answer "nobody holds it" is most likely its own work */

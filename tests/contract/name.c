@@ -184,6 +184,26 @@ static void label__of_the_client_is_the_default(struct contract *contract)
     assert_string_equal("of the client", grant.label);
 }
 
+static int count_one(const struct dblock_grant *grant, void *context)
+{
+    (void)grant;
+    ++*(int *)context;
+    return 0;
+}
+
+/* How many advisory locks a list shows whose name begins so. */
+static int count_listed(dblock_client *client, const char *prefix)
+{
+    struct dblock_filter filter = DBLOCK_FILTER_INIT;
+    struct dblock_error error;
+    int n = 0;
+
+    filter.strategy = DBLOCK_ADVISORY;
+    filter.prefix = prefix;
+    assert_int_equal(DBLOCK_OK, dblock_list(client, &filter, count_one, &n, &error));
+    return n;
+}
+
 /* The number itself: what other software locks with it, we lock with it too. */
 static void advisory_id__is_a_lock_of_its_own(struct contract *contract)
 {
@@ -191,6 +211,8 @@ static void advisory_id__is_a_lock_of_its_own(struct contract *contract)
     dblock_client *a = open_client(contract, "a");
     dblock_client *b = open_client(contract, "b");
     struct dblock_options options = DBLOCK_OPTIONS_INIT;
+    struct dblock_grant grant = DBLOCK_GRANT_INIT;
+    char number[32];
     dblock_lock *lock;
 
     options.strategy = DBLOCK_ADVISORY;
@@ -202,6 +224,13 @@ static void advisory_id__is_a_lock_of_its_own(struct contract *contract)
     expect_status(
         contract, DBLOCK_BUSY, attempt(contract, b, own_name(contract, "other"), &options, NULL));
     (void)token_of(contract, lock);
+    /* it is shown by its number, and found by that; a name that nobody holds is no hindrance */
+    (void)snprintf(number, sizeof number, "#%lld", (long long)options.advisory_id);
+    expect_status(contract, DBLOCK_OK,
+        dblock_inspect(b, number, DBLOCK_ADVISORY, &grant, &contract->error));
+    assert_string_equal(number, grant.name);
+    assert_true(grant.token == 0 || grant.token == token_of(contract, lock));
+    assert_int_equal(1, count_listed(b, number));
     options.advisory_id -= 1;
     (void)take_with(contract, b, name, &options);
     options.advisory_id += 1;

@@ -348,6 +348,13 @@ static void list__shows_dblocks_own(void **state)
     assert_string_equal(expected, list(&page));
     page.name = "untold";
     assert_string_equal("untold ", list(&page));
+    /* of one name whoever has it: what a take finds in its way can be looked at */
+    pgsql_run(f.plain, "SELECT pg_advisory_lock(('x'||encode(substr(sha256('foreign'),1,8),"
+                       "'hex'))::bit(64)::bigint)");
+    page.name = "foreign";
+    assert_string_equal("foreign ", list(&page));
+    page.name = "#815";
+    assert_string_equal("#815 ", list(&page));
     pgsql_run(f.plain, "SELECT pg_advisory_unlock_all()");
     assert_int_equal(YES, pgsql_unlock(&f, advisory[0], DBLOCK_ADVISORY, "told"));
     assert_int_equal(YES, pgsql_unlock(&f, advisory[1], DBLOCK_ADVISORY, "untold"));

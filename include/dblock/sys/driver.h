@@ -339,7 +339,8 @@ struct dblock_page {
 
 struct dblock_driver_observe {
     /* Calls `fn` in the byte order of names; `fn` must not use the connection. Advisory locks
-     * whose name the server cannot tell are named "#ID". Only dblock's own locks. YES. */
+     * that were taken by an id, or whose name the server cannot tell, are named "#ID". Of many only
+     * dblock's own locks; of one `name` whoever holds it. YES. */
     dblock_status (*list)(struct dblock_connection *connection, const struct dblock_call *call,
         const struct dblock_page *page, dblock_grant_fn fn, void *context,
         struct dblock_answer *answer, struct dblock_error *reterr);

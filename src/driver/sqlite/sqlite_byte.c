@@ -151,7 +151,10 @@ static void describe(struct dblock_connection *connection, int strategy,
     slot.strategy = strategy;
     if (take->owner != NULL)
         memcpy(slot.owner, take->owner, sizeof slot.owner);
-    dblock_text_copy(slot.name, sizeof slot.name, take->subject.name);
+    if (take->subject.has_advisory_id) /* the name says nothing then */
+        (void)snprintf(slot.name, sizeof slot.name, "#%" PRId64, take->subject.advisory_id);
+    else
+        dblock_text_copy(slot.name, sizeof slot.name, take->subject.name);
     dblock_text_copy(slot.label, sizeof slot.label, take->label);
     dblock_text_copy(slot.host, sizeof slot.host, target->host);
     sqlite_slot_write(connection->side, index, &slot);

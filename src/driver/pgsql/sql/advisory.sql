@@ -135,9 +135,10 @@ FROM (SELECT 1) AS one LEFT JOIN (
 --   (bytea), $4 exactly this id (bigint) or NULL, $5 at most so many
 -- out: rows: clock, name, server_pid, application_name, session's start, token drawn by
 --   that session
--- Only sessions that dblock keeps for advisory locks (by their application_name: others
--- hold ids that are not dblock's, and its short sessions hold gates). The server knows
--- numbers; names come from the tokens that were drawn, or from the question.
+-- Of many, only sessions that dblock keeps for advisory locks (by their application_name:
+-- others hold ids that are not dblock's, and its short sessions hold gates); of one name,
+-- whoever holds it. The server knows numbers; names come from the tokens that were drawn,
+-- or from the question.
 -- Reads shared memory and the table of tokens; waits for nobody. It may be over when it
 -- is told, and a session that this role may not see is missing.
 SELECT pg_catalog.clock_timestamp(), g.name, g.pid, g.application_name, g.backend_start, g.token
@@ -156,13 +157,14 @@ FROM (
         WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted
             AND l.database = (SELECT d.oid FROM pg_catalog.pg_database AS d
                 WHERE d.datname = pg_catalog.current_database())
-            AND a.application_name LIKE 'dblock % advisory'
+            AND ($1 IS NOT NULL OR a.application_name LIKE 'dblock % advisory')
             AND l.mode = 'ExclusiveLock') AS h
         LEFT JOIN (
             SELECT n.name, n.token, n.since, n.server_pid,
                 ('x' || pg_catalog.encode(pg_catalog.substr(
                     pg_catalog.sha256(n.name), 1, 8), 'hex'))::bit(64)::bigint AS id
-            FROM dblock_schema.dblock_token AS n WHERE n.strategy = 4) AS t ON t.id = h.id
+            FROM dblock_schema.dblock_token AS n WHERE n.strategy = 4) AS t
+            ON t.id = h.id OR t.name = pg_catalog.convert_to('#' || h.id, 'UTF8')
     ) AS g
 WHERE g.name > coalesce($3, ''::bytea)
     AND ($1 IS NULL OR g.name = $1)
