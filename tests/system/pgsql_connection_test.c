@@ -231,6 +231,7 @@ static void refusals__have_their_own_status(void **state)
     (void)snprintf(url, sizeof url, "%s_no_such_database", tcp);
     assert_int_equal(DBLOCK_E_LOGIN, connect_status(url));
     assert_string_equal("3D000", f.error.sqlstate);
+    assert_non_null(strstr(f.error.hint, "CREATE DATABASE"));
     expect_message("never-print-me");
     (void)snprintf(url, sizeof url, "%s?password=wr0ng", tcp);
     assert_int_equal(DBLOCK_E_LOGIN, connect_status(url));

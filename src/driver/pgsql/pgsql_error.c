@@ -208,9 +208,10 @@ dblock_status pgsql_connect_error(PGconn *pg, struct dblock_error *reterr)
     else if (status != DBLOCK_E_LOGIN)
         status = DBLOCK_E_CONNECTION;
     set_message(reterr, status,
-        status == DBLOCK_E_LOGIN ? "check user, password, database, sslmode and sslrootcert of the URL"
-            : sqlstate[0] == 0   ? "check host and port of the URL, and that the server runs"
-                                 : NULL,
+        strcmp(sqlstate, "3D000") == 0 ? "CREATE DATABASE, or name another one in the URL"
+            : status == DBLOCK_E_LOGIN ? "check user, password, database, sslmode and sslrootcert of the URL"
+            : sqlstate[0] == 0 ? "check host and port of the URL, and that the server runs"
+                               : NULL,
         "connect to PostgreSQL", NULL, reason[0] != 0 ? reason : "no answer");
     dblock_error_native(reterr, 0, sqlstate, status == DBLOCK_E_CONNECTION);
     return status;
