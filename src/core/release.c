@@ -66,16 +66,21 @@ static DBLOCK_COLD_ dblock_status prove_first(
 
 /* Its connection is not to be trusted any more; closing it ends what it may still hold. */
 static DBLOCK_COLD_ dblock_status lose_connection(dblock_client *client,
-    struct dblk_channel *channel, dblock_status status, const struct dblock_error *error)
+    struct dblk_channel *channel, uint64_t deadline_us, dblock_status status,
+    struct dblock_error *error)
 {
+    int is_late = dblk_now_us() >= deadline_us;
     int is_gone;
 
     dblk_lock_client(client);
     is_gone = !dblk_channel_is_alive(client, channel);
     dblk_channel_lose(client, channel, error);
     dblk_unlock_client(client);
-    /* gone before anything was sent: the lock ended with it, and not by this release */
-    return is_gone && status == DBLOCK_E_CONNECTION ? DBLOCK_LOST : status;
+    if (!is_gone || status != DBLOCK_E_CONNECTION)
+        return status;
+    /* Nothing was sent. Gone before: the lock ended with it, and not by this release. Given up as no
+     * answer came in time: the server may have it until it sees the end. */
+    return is_late ? (error->status = DBLOCK_E_UNCERTAIN) : DBLOCK_LOST;
 }
 
 static dblock_status release_connection(
@@ -107,7 +112,7 @@ static dblock_status release_connection(
     dblk_channel_unuse(channel);
     if (status == DBLOCK_OK)
         return answer.outcome == DBLOCK_ANSWER_YES ? DBLOCK_OK : DBLOCK_LOST;
-    return status == DBLOCK_LOST ? status : lose_connection(client, channel, status, error);
+    return status == DBLOCK_LOST ? status : lose_connection(client, channel, call.deadline_us, status, error);
 }
 
 dblock_status dblk_release_begin(dblock_lock *lock, uint64_t now_us, int *ret_is_handed)

@@ -82,6 +82,13 @@ static const struct cut_database *database;
 /* Connecting, which many at once would do for longer than a connect may take. */
 static pthread_mutex_t preparing = PTHREAD_MUTEX_INITIALIZER;
 
+/* Nothing is heard, and nothing has ended. */
+static int is_silent(enum hurt hurt)
+{
+    return hurt == SWALLOWS_REQUESTS || hurt == SWALLOWS_ANSWERS || hurt == SWALLOWS_BOTH ||
+        hurt == STOPS_THE_SERVER;
+}
+
 static void *act(void *context)
 {
     struct actor *actor = context;
@@ -107,6 +114,9 @@ static void *act(void *context)
         cut_fail(run, "%ld ms beyond its limit of %ld; it answered %s: %s",
             (long)actor->excess_ms, (long)actor->limit_ms, dblock_status_name(run->status),
             run->status < 0 ? run->error.message : "");
+    if (run->failure[0] == 0 && run->status == DBLOCK_LOST && is_silent(actor->scene->hurt) &&
+        strcmp(actor->test->name, "release") == 0)
+        cut_fail(run, "the server had it all the time: %s", run->error.message);
     dblock_lock_free(run->theirs);
     dblock_close(run->client);
     dblock_lock_free(run->mine);
