@@ -53,6 +53,7 @@ static dblock_status parse(const char *url, const char *schema)
     memset(&fixture.error, 0, sizeof fixture.error);
     status = dblock_sqlite_driver()->target_open(&config, &target, &fixture.error);
     dblock_sqlite_driver()->target_close(target);
+    assert_null(strstr(fixture.error.message, "s3cret"));
     return status;
 }
 
@@ -64,11 +65,11 @@ static void urls__are_checked(void **state)
     assert_int_equal(parse("sqlite:///tmp/lock%20.db", "main"), DBLOCK_OK);
     assert_int_equal(parse("sqlite:", NULL), DBLOCK_E_ARGUMENT);
     assert_int_equal(parse("sqlite://", NULL), DBLOCK_E_ARGUMENT);
-    assert_int_equal(parse("sqlite://host/lock.db", NULL), DBLOCK_E_ARGUMENT);
-    assert_int_equal(parse("sqlite:lock.db?mode=ro", NULL), DBLOCK_E_ARGUMENT);
+    assert_int_equal(parse("sqlite://me:s3cret@host/lock.db", NULL), DBLOCK_E_ARGUMENT);
+    assert_int_equal(parse("sqlite:lock.db?password=s3cret", NULL), DBLOCK_E_ARGUMENT);
     assert_int_equal(parse("sqlite:/tmp/", NULL), DBLOCK_E_ARGUMENT);
-    assert_int_equal(parse("postgresql:x", NULL), DBLOCK_E_ARGUMENT);
-    assert_int_equal(parse("sqlite::memory:", NULL), DBLOCK_E_UNSUPPORTED);
+    assert_int_equal(parse("postgresql://me:s3cret@x", NULL), DBLOCK_E_ARGUMENT);
+    assert_int_equal(parse("sqlite::memory:?key=s3cret", NULL), DBLOCK_E_UNSUPPORTED);
     assert_non_null(strstr(fixture.error.message, "memory"));
     assert_int_equal(parse("sqlite:lock.db", "other"), DBLOCK_E_UNSUPPORTED);
 }

@@ -42,6 +42,8 @@ static char *make_absolute(const char *path)
     if (getcwd(folder, sizeof folder - 1) == NULL)
         return NULL;
     size = strlen(folder);
+    if (size == 1) /* the root */
+        size = 0;
     folder[size] = '/';
     folder[size + 1] = 0;
     return sqlite_join(folder, path);
@@ -59,6 +61,7 @@ static dblock_status check_library(struct dblock_error *reterr)
     return DBLOCK_OK;
 }
 
+/* Who takes a file for a server may have put a password there: neither is repeated. */
 static dblock_status find_path(const char *url, const char **ret_path, struct dblock_error *reterr)
 {
     static const char form[] = "write sqlite:PATH, like sqlite:/var/lib/app/lock.db";
@@ -71,7 +74,7 @@ static dblock_status find_path(const char *url, const char **ret_path, struct db
     if (strncmp(path, "//", 2) == 0) {
         if (path[2] != '/')
             return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, form,
-                "url \"%s\": what stands after \"//\" would be a host, and a file has none", url);
+                "url \"" SCHEME "//...\": what stands after \"//\" would be a host, and a file has none");
         path += 2;
     }
     if (path[0] == 0)
@@ -80,12 +83,11 @@ static dblock_status find_path(const char *url, const char **ret_path, struct db
     if (strncmp(path, ":memory:", strlen(":memory:")) == 0)
         return dblock_error_set(reterr, DBLOCK_E_UNSUPPORTED,
             "use a file; in /dev/shm it is kept in memory as well",
-            "url \"%s\": a database in memory belongs to one connection, so nobody else would see "
-            "its locks",
-            url);
+            "url \"" SCHEME ":memory:\": a database in memory belongs to one connection, so nobody "
+            "else would see its locks");
     if (strchr(path, '?') != NULL)
         return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, form,
-            "url \"%s\": there are no parameters, at \"%s\"", url, strchr(path, '?'));
+            "url \"" SCHEME "%.*s?...\": a file has no parameters", (int)strcspn(path, "?"), path);
     if (path[strlen(path) - 1] == '/')
         return dblock_error_set(
             reterr, DBLOCK_E_ARGUMENT, form, "url \"%s\" names a folder, not a file", url);
