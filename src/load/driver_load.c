@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define TEXT_OF(x) #x
@@ -65,10 +66,19 @@ static const struct driver_entry *find_entry(const char *url)
     return NULL;
 }
 
+/* What the linker says of the last failure. */
+static void keep_cause(char *cause, size_t size, const char *soname)
+{
+    const char *said = dlerror();
+
+    (void)snprintf(cause, size, "%s", said != NULL ? said : soname);
+}
+
 /* The run-time linker's own search comes first, so that an installation, RPATH
  * or LD_LIBRARY_PATH decide. The folder of this very library is the second
- * place: a binding that opened it by its full path finds the drivers beside it. */
-static void *open_library(const char *soname)
+ * place: a binding that opened it by its full path finds the drivers beside it. Of a driver that
+ * is there and cannot be opened `cause` is the reason, and not that it is nowhere else. */
+static void *open_library(const char *soname, char *cause, size_t cause_size)
 {
     /* The drivers themselves are linked to be resolved at once (-z now), so that nothing is found
      * missing later. Of what libpq brings along, Kerberos is not: 1100 functions, which a
@@ -80,8 +90,12 @@ static void *open_library(const char *soname)
     const char *slash;
     int length;
 
-    if (library != NULL || dladdr((const void *)entries, &here) == 0 || here.dli_fname == NULL)
+    if (library != NULL)
         return library;
+    keep_cause(cause, cause_size, soname);
+    if (strncmp(cause, soname, strlen(soname)) != 0 || strstr(cause, "No such file") == NULL ||
+        dladdr((const void *)entries, &here) == 0 || here.dli_fname == NULL)
+        return NULL;
     slash = strrchr(here.dli_fname, '/');
     if (slash == NULL)
         return NULL;
@@ -89,7 +103,10 @@ static void *open_library(const char *soname)
         path, sizeof path, "%.*s/%s", (int)(slash - here.dli_fname), here.dli_fname, soname);
     if (length < 0 || (size_t)length >= sizeof path)
         return NULL;
-    return dlopen(path, how);
+    library = dlopen(path, how);
+    if (library == NULL)
+        keep_cause(cause, cause_size, soname);
+    return library;
 }
 
 /* The linker says why only in words. With no descriptor left it finds no file, whatever is
@@ -104,20 +121,36 @@ static int descriptors_errno(void)
     return number == EMFILE || number == ENFILE ? number : 0;
 }
 
+/* A library may also be refused for its file system or its kind, in the same words: where the memory
+ * of a process has no limit that is it. 0, or ENOMEM. */
+static int memory_errno(const char *cause)
+{
+    struct rlimit limit;
+
+    return (strstr(cause, "failed to map segment") != NULL ||
+               strstr(cause, "allocate memory") != NULL) &&
+            getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY
+        ? ENOMEM
+        : 0;
+}
+
 static dblock_status explain(
     const struct driver_entry *entry, const char *cause, struct dblock_error *reterr)
 {
-    int number = descriptors_errno();
+    int number = descriptors_errno() != 0 ? descriptors_errno() : memory_errno(cause);
     dblock_status status = fail(reterr, number != 0 ? DBLOCK_E_SYSTEM : DBLOCK_E_DRIVER);
 
     if (reterr == NULL)
         return status;
     (void)snprintf(reterr->message, sizeof reterr->message, "cannot load the driver for %s: %s",
-        entry->scheme, number != 0 ? "out of file descriptors" : cause);
+        entry->scheme, number == ENOMEM  ? "out of memory"
+            : number != 0 ? "out of file descriptors"
+                          : cause);
     if (number != 0)
         (void)snprintf(reterr->hint, sizeof reterr->hint,
-            number == EMFILE ? "raise the limit of open files (ulimit -n)"
-                             : "the whole system has none left (sysctl fs.file-max)");
+            number == ENOMEM       ? "raise the limit of memory (ulimit -v)"
+                : number == EMFILE ? "raise the limit of open files (ulimit -n)"
+                                   : "the whole system has none left (sysctl fs.file-max)");
     else
         (void)snprintf(reterr->hint, sizeof reterr->hint,
             "install the package %s, of the same version as libdblock", entry->package);
@@ -130,7 +163,7 @@ dblock_status dblock_driver_load(
     const char *url, const dblock_driver **ret_driver, struct dblock_error *reterr)
 {
     const struct driver_entry *entry;
-    const char *cause;
+    char cause[300];
     driver_fn function;
     void *library;
     void *symbol;
@@ -161,13 +194,14 @@ dblock_status dblock_driver_load(
         return DBLOCK_E_ARGUMENT;
     }
 
-    library = open_library(entry->soname);
+    library = open_library(entry->soname, cause, sizeof cause);
     symbol = library != NULL ? dlsym(library, entry->function) : NULL;
     if (symbol == NULL) {
-        cause = dlerror();
+        if (library != NULL)
+            keep_cause(cause, sizeof cause, entry->soname);
         /* The library is left loaded: taking it out again gains nothing, and
          * client libraries do not all survive it. */
-        return explain(entry, cause != NULL ? cause : entry->soname, reterr);
+        return explain(entry, cause, reterr);
     }
     /* ISO C knows no way from an object pointer to a function pointer; POSIX
      * promises that the bytes are the same. */

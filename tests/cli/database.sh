@@ -183,6 +183,19 @@ for n in 4 5 6 7 8 9 10 11 12; do
     [ $status = 0 ] || like "$(cat "$folder/err")" \
         'Too many open files|file descriptors|Error 24' "with $n descriptors: is what is said"
 done
+# On servers, where the client libraries say it in words of their own.
+for url in ${DBLOCK_TEST_PGSQL:+"$DBLOCK_TEST_PGSQL"} ${DBLOCK_TEST_MYSQL_SOCKET:+"$DBLOCK_TEST_MYSQL_SOCKET"}; do
+    on=${url%%:*}
+    DBLOCK_URL=$url exits 71 "$on: no descriptor for the connection" \
+        bash -c "ulimit -n 8; exec '$DBLOCK' run -n x true"
+    like "$err" 'ulimit -n' "$on: says which limit"
+    # a build with sanitizers does not even start
+    if bash -c "ulimit -v 5000; exec '$DBLOCK' help" > /dev/null 2>&1; then
+        DBLOCK_URL=$url exits 71 "$on: no memory for the driver" \
+            bash -c "ulimit -v 5000; exec '$DBLOCK' run -n x true"
+        like "$err" 'ulimit -v' "$on: says which limit of memory"
+    fi
+done
 
 # The driver's package is named, not only its file.
 if [ ! -e "$(dirname "$DBLOCK")/../lib/libdblock-pgsql.so.0" ] && ! ldconfig -p | grep -q libdblock-pgsql; then

@@ -25,6 +25,8 @@ struct meaning {
     "GRANT CONNECTION ADMIN ON *.* TO 'user'@'host' (MariaDB), GRANT CONNECTION_ADMIN (MySQL 8)"
 #define HINT_PRIMARY "connect to the primary, or turn read_only off"
 
+#define HINT_DESCRIPTORS "raise the limit of open files (ulimit -n), or close some"
+
 /* In the order of their numbers. */
 static const struct meaning meanings[] = {
     { 1020, MYSQL_CLASS_CONFLICT, DBLOCK_OK, NULL }, /* record has changed since last read */
@@ -66,8 +68,10 @@ static const struct meaning meanings[] = {
     { 1927, MYSQL_CLASS_GONE, DBLOCK_E_CONNECTION, NULL },  /* connection was killed */
     { 1969, MYSQL_CLASS_TIMEOUT, DBLOCK_E_DATABASE, NULL }, /* max_statement_time */
     { 2000, MYSQL_CLASS_GONE, DBLOCK_E_CONNECTION, NULL },
+    { 2001, MYSQL_CLASS_GONE, DBLOCK_E_SYSTEM, HINT_DESCRIPTORS }, /* no socket to be had, local */
     { 2002, MYSQL_CLASS_GONE, DBLOCK_E_CONNECTION, "check the host, port or socket in the URL, and that the server runs" },
     { 2003, MYSQL_CLASS_GONE, DBLOCK_E_CONNECTION, "check the host and the port in the URL, and that the server runs" },
+    { 2004, MYSQL_CLASS_GONE, DBLOCK_E_SYSTEM, HINT_DESCRIPTORS }, /* the same, of TCP */
     { 2005, MYSQL_CLASS_GONE, DBLOCK_E_CONNECTION, "check the host in the URL" },
     { 2006, MYSQL_CLASS_GONE, DBLOCK_E_CONNECTION, NULL }, /* could not be sent */
     { 2008, MYSQL_CLASS_GONE, DBLOCK_E_MEMORY, NULL },

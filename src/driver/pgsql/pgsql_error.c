@@ -3,6 +3,7 @@
  * copied here, at the point of failure, as libpq overwrites them. */
 #include "pgsql_error.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -189,6 +190,19 @@ static void join_lines(char *target, size_t size, const char *lines)
     }
 }
 
+/* Only the text says so, in the words of the C library: this process has no descriptor left. */
+static int is_about_descriptors(const char *message)
+{
+    static const int numbers[] = { EMFILE, ENFILE };
+    char text[100];
+    size_t i;
+
+    for (i = 0; i < sizeof numbers / sizeof numbers[0]; ++i)
+        if (strerror_r(numbers[i], text, sizeof text) == 0 && strstr(message, text) != NULL)
+            return 1;
+    return 0;
+}
+
 dblock_status pgsql_connect_error(PGconn *pg, struct dblock_error *reterr)
 {
     const char *message = PQerrorMessage(pg);
@@ -205,14 +219,18 @@ dblock_status pgsql_connect_error(PGconn *pg, struct dblock_error *reterr)
     if (PQconnectionNeedsPassword(pg) || (sqlstate[0] == 0 && is_about_tls(message)) ||
         status == DBLOCK_E_PERMISSION)
         status = DBLOCK_E_LOGIN;
+    else if (sqlstate[0] == 0 && is_about_descriptors(message))
+        status = DBLOCK_E_SYSTEM;
     else if (status != DBLOCK_E_LOGIN)
         status = DBLOCK_E_CONNECTION;
     set_message(reterr, status,
-        strcmp(sqlstate, "3D000") == 0 ? "CREATE DATABASE, or name another one in the URL"
+        status == DBLOCK_E_SYSTEM ? "raise the limit of open files (ulimit -n), or close some"
+            : strcmp(sqlstate, "3D000") == 0 ? "CREATE DATABASE, or name another one in the URL"
             : status == DBLOCK_E_LOGIN ? "check user, password, database, sslmode and sslrootcert of the URL"
             : sqlstate[0] == 0 ? "check host and port of the URL, and that the server runs"
                                : NULL,
         "connect to PostgreSQL", NULL, reason[0] != 0 ? reason : "no answer");
-    dblock_error_native(reterr, 0, sqlstate, status == DBLOCK_E_CONNECTION);
+    dblock_error_native(
+        reterr, 0, sqlstate, status == DBLOCK_E_CONNECTION || status == DBLOCK_E_SYSTEM);
     return status;
 }
