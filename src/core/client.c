@@ -224,6 +224,8 @@ dblock_status dblock_open(const dblock_driver *driver, const char *url,
 {
     if (driver != NULL && url == NULL)
         return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL, "url: NULL");
+    if (driver != NULL && url[0] == 0) /* else some client libraries take their own defaults */
+        return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL, "url: empty");
     return open_client(driver, url, NULL, config, ret_client, reterr);
 }
 

@@ -187,8 +187,9 @@ dblock_status dblock_inspect(dblock_client *client, const char *name, int strate
         status = dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL, "ret_grant: NULL");
     if (status == DBLOCK_OK)
         status = dblk_name_check(name, reterr);
-    if (status == DBLOCK_OK)
-        status = check_filter(&filter, reterr);
+    if (status == DBLOCK_OK && strategy != 0 && dblk_strategy_of(strategy) == NULL)
+        status = dblock_error_set(reterr, DBLOCK_E_ARGUMENT, "0 looks at all four",
+            "strategy: %d is no strategy", strategy);
     if (status == DBLOCK_OK)
         status = list_all(client, &filter, keep_first, &finding, reterr);
     if (status == DBLOCK_OK)

@@ -29,7 +29,8 @@ dblock_status dblk_struct_read(const void *source, void *target, size_t known_si
 
     memcpy(&given_size, source, sizeof given_size);
     status = check_size(given_size,
-        "begin with the initializer, as in `struct dblock_options options = DBLOCK_OPTIONS_INIT`",
+        "begin with the struct's initializer, as in `struct dblock_options options = "
+        "DBLOCK_OPTIONS_INIT`",
         what, reterr);
     if (status != DBLOCK_OK)
         return status;
@@ -51,8 +52,8 @@ dblock_status dblk_struct_write(void *target, const void *source, size_t known_s
 
     memcpy(&given_size, target, sizeof given_size);
     status = check_size(given_size,
-        "begin with the initializer, as in `struct dblock_grant grant = DBLOCK_GRANT_INIT`", what,
-        reterr);
+        "begin with the struct's initializer, as in `struct dblock_grant grant = DBLOCK_GRANT_INIT`",
+        what, reterr);
     if (status != DBLOCK_OK)
         return status;
     memcpy((unsigned char *)target + sizeof given_size,
@@ -117,6 +118,9 @@ dblock_status dblk_settings_resolve(const struct dblock_config *config,
         status = check_time(given.ttl_ms, DBLK_TTL_MIN_MS, "config.ttl_ms", reterr);
     if (status == DBLOCK_OK)
         status = check_label(given.label, "config.label", reterr);
+    if (status == DBLOCK_OK && given.schema != NULL && given.schema[0] == 0)
+        status = dblock_error_set(
+            reterr, DBLOCK_E_ARGUMENT, "leave it NULL for the usual one", "config.schema: empty");
     if (status != DBLOCK_OK)
         return status;
     if (given.strategy != DBLOCK_STRATEGY_DEFAULT && dblk_strategy_of(given.strategy) == NULL)
@@ -144,9 +148,12 @@ static dblock_status refuse_later(const struct dblock_options *given, struct dbl
         DBLOCK_FAIR | DBLOCK_FENCED | DBLOCK_REENTRANT | DBLOCK_QUIET_OK;
     const char *what = NULL;
 
-    if ((given->flags & ~known) != 0 || given->reserved != 0 || given->reserved2 != 0)
+    if ((given->flags & ~known) != 0)
         return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL,
             "options.flags: a bit that libdblock %s does not know", dblock_version());
+    if (given->reserved != 0 || given->reserved2 != 0)
+        return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, "leave it zero",
+            "options.reserved: has no meaning in libdblock %s", dblock_version());
     if (given->mode == DBLOCK_SHARED)
         what = "options.mode: shared locks";
     else if (given->permits != 0)

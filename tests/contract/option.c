@@ -102,10 +102,10 @@ static void options__are_refused_out_of_range(struct contract *contract)
     refuse(contract, client, &options, DBLOCK_E_ARGUMENT, "mode");
     options = own_options(contract);
     options.reserved = 1;
-    refuse(contract, client, &options, DBLOCK_E_ARGUMENT, "");
+    refuse(contract, client, &options, DBLOCK_E_ARGUMENT, "reserved");
     options = own_options(contract);
     options.reserved2 = 1;
-    refuse(contract, client, &options, DBLOCK_E_ARGUMENT, "");
+    refuse(contract, client, &options, DBLOCK_E_ARGUMENT, "reserved");
 }
 
 static void options__of_a_later_release_are_unsupported(struct contract *contract)
@@ -209,6 +209,7 @@ static void refuse_config(
 static void config__is_refused_out_of_range(struct contract *contract)
 {
     struct dblock_config config = own_config(contract);
+    dblock_client *client = NULL;
 
     config.struct_size = 0;
     refuse_config(contract, &config, "config");
@@ -227,6 +228,12 @@ static void config__is_refused_out_of_range(struct contract *contract)
     config = own_config(contract);
     config.label = "\377";
     refuse_config(contract, &config, "label");
+    config = own_config(contract);
+    config.schema = "";
+    refuse_config(contract, &config, "schema");
+    expect_status(contract, DBLOCK_E_ARGUMENT,
+        dblock_open(contract->database->driver(), "", NULL, &client, &contract->error));
+    assert_null(client);
 }
 
 static void outputs__of_size_zero_are_refused(struct contract *contract)
