@@ -202,6 +202,8 @@ static int parse_child(struct arguments *arguments, char **words)
             name, "option %s stands after NAME; options go before it, COMMAND after it", *words);
     if (*words == NULL)
         return message_usage(name, "COMMAND is missing");
+    if (**words == '\0')
+        return message_usage(name, "the name of COMMAND is empty");
     arguments->words = words;
     return -1;
 }

@@ -46,6 +46,8 @@ exits 64 'schema --guard' "$DBLOCK" schema --guard sqlite
 exits 64 'run without NAME' "$DBLOCK" run
 exits 64 'run without COMMAND' "$DBLOCK" run x
 exits 64 'run -- without COMMAND' "$DBLOCK" run x --
+exits 64 'run of an empty COMMAND' "$DBLOCK" run x ''
+like "$err" 'the name of COMMAND is empty' 'is said'
 exits 64 'an option after NAME' "$DBLOCK" run x -n true
 exits 64 '-c without text' "$DBLOCK" run x -c
 exits 64 '-c with two texts' "$DBLOCK" run x -c a b
