@@ -38,21 +38,19 @@ static int print_schema(const dblock_driver *driver, const char *role)
 }
 
 /* The driver of a URL, or of a scheme alone ("mysql"); connects to nothing. */
-static int load(const char *text, const dblock_driver **ret_driver)
+static int load(
+    const char *text, const struct database *database, const dblock_driver **ret_driver)
 {
     struct dblock_error error;
     char url[64];
-    dblock_status status;
 
     if (strchr(text, ':') == NULL) {
         (void)snprintf(url, sizeof url, "%.40s:", text);
         text = url;
     }
-    status = dblock_driver_load(text, ret_driver, &error);
-    if (status == DBLOCK_OK)
+    if (dblock_driver_load(text, ret_driver, &error) == DBLOCK_OK)
         return -1;
-    message_error(&error, NULL);
-    return exit_code_of(status);
+    return database_refuse_url(database, &error, NULL);
 }
 
 int command_schema(const struct arguments *arguments)
@@ -65,7 +63,7 @@ int command_schema(const struct arguments *arguments)
     if (arguments->operand == NULL)
         result = database_find(arguments, &database);
     if (result == -1)
-        result = load(arguments->operand != NULL ? arguments->operand : database.url, &driver);
+        result = load(arguments->operand != NULL ? arguments->operand : database.url, &database, &driver);
     if (result == -1)
         result = print_schema(driver, arguments->role);
     database_close(&database);

@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 
 #define SYSTEM_FILE "/etc/dblock/url"
+#define PATH_SIZE 4096
 #define LINE_MAX_SIZE 65536 /* a device or a wrong file need not be read to its end */
 
 enum { MAKING = COMMAND_RUN | COMMAND_ACQUIRE | COMMAND_INIT | COMMAND_BENCH };
@@ -58,10 +59,19 @@ static int fail_open(const char *path)
                                                                  : EXIT_CODE_CONFIGURATION;
 }
 
+/* A source of NULL is the command line itself. */
+static int keep(struct database *database, const char *url, const char *source)
+{
+    database->url = strdup(url);
+    database->source = source != NULL ? strdup(source) : NULL;
+    return database->url != NULL && (source == NULL || database->source != NULL) ? -1
+                                                                                 : fail_memory();
+}
+
 /* The first line of a file, without blanks around it. Returns -1, or the exit
  * status after a message; with `is_optional`, a file that is not there is -1 with
- * *ret_url unchanged. */
-static int read_url_file(const char *path, bool is_optional, char **ret_url)
+ * no URL. */
+static int read_url_file(const char *path, bool is_optional, struct database *database)
 {
     FILE *file = fopen(path, "re");
     struct stat status;
@@ -98,19 +108,18 @@ static int read_url_file(const char *path, bool is_optional, char **ret_url)
             "%s holds a password and everybody can read it; run: chmod o-r %s", path, path);
         goto done;
     }
-    *ret_url = strdup(line + start);
-    result = *ret_url != NULL ? -1 : fail_memory();
+    result = keep(database, line + start, path);
 done:
     free(line);
     (void)fclose(file);
     return result;
 }
 
-static int read_user_file(char **ret_url)
+/* Empty if the user has no home folder. */
+static void find_user_file(char path[PATH_SIZE])
 {
     const char *folder = getenv("XDG_CONFIG_HOME");
     const char *below = "/dblock/url";
-    char path[4096];
     int length;
 
     /* A relative folder is invalid by the XDG specification. */
@@ -118,31 +127,35 @@ static int read_user_file(char **ret_url)
         folder = getenv("HOME");
         below = "/.config/dblock/url";
     }
+    path[0] = '\0';
     if (folder == NULL || folder[0] == '\0')
-        return -1;
-    length = snprintf(path, sizeof path, "%s%s", folder, below);
-    if (length < 0 || (size_t)length >= sizeof path)
-        return -1;
-    return read_url_file(path, true, ret_url);
+        return;
+    length = snprintf(path, PATH_SIZE, "%s%s", folder, below);
+    if (length < 0 || length >= PATH_SIZE)
+        path[0] = '\0';
 }
 
 /* What was given: a URL, @FILE, or local. */
-static int resolve(const char *text, struct database *database)
+static int resolve(const char *text, const char *source, struct database *database)
 {
+    if (strcmp(text, "@") == 0) {
+        message_failure("%s: there is no name of a file after the @", source != NULL ? source : "-d");
+        return source != NULL ? EXIT_CODE_CONFIGURATION : EXIT_CODE_USAGE;
+    }
     if (text[0] == '@')
-        return read_url_file(text + 1, false, &database->url);
-    database->url = strdup(text);
-    return database->url != NULL ? -1 : fail_memory();
+        return read_url_file(text + 1, false, database);
+    return keep(database, text, source);
 }
 
 static int find_url(const struct arguments *arguments, struct database *database)
 {
     const char *environment = getenv("DBLOCK_URL");
-    int result;
+    char user_file[PATH_SIZE];
+    int result = -1;
 
     if (arguments->database != NULL) {
         database->is_from_option = true;
-        result = resolve(arguments->database, database);
+        result = resolve(arguments->database, NULL, database);
         if (url_has_password(arguments->database)) {
             url_hide_password(arguments->database);
             message_note("a password on the command line can be seen by others until it is "
@@ -151,14 +164,16 @@ static int find_url(const struct arguments *arguments, struct database *database
         return result;
     }
     if (environment != NULL && environment[0] != '\0')
-        return resolve(environment, database);
-    result = read_user_file(&database->url);
+        return resolve(environment, "$DBLOCK_URL", database);
+    find_user_file(user_file);
+    if (user_file[0] != '\0')
+        result = read_url_file(user_file, true, database);
     if (result == -1 && database->url == NULL)
-        result = read_url_file(SYSTEM_FILE, true, &database->url);
+        result = read_url_file(SYSTEM_FILE, true, database);
     if (result == -1 && database->url == NULL) {
-        message_failure("no database named; give -d URL, $DBLOCK_URL or %s (-d local locks on "
+        message_failure("no database named; give -d URL, $DBLOCK_URL, %s%s%s (-d local locks on "
                         "this machine alone)",
-            SYSTEM_FILE);
+            user_file, user_file[0] != '\0' ? " or " : "", SYSTEM_FILE);
         return EXIT_CODE_CONFIGURATION;
     }
     return result;
@@ -181,12 +196,29 @@ int database_find(const struct arguments *arguments, struct database *ret_databa
     return -1;
 }
 
+int database_refuse_url(const struct database *database, struct dblock_error *error,
+    const char *consequence)
+{
+    char text[sizeof error->message];
+
+    if (error->status == DBLOCK_E_ARGUMENT && database->source != NULL) {
+        (void)snprintf(text, sizeof text, "%.100s: %.370s", database->source, error->message);
+        (void)snprintf(error->message, sizeof error->message, "%s", text);
+    }
+    message_error(error, consequence);
+    /* What a file or the environment says is configuration. */
+    return error->status == DBLOCK_E_ARGUMENT && database->source != NULL
+               ? EXIT_CODE_CONFIGURATION
+               : exit_code_of(error->status);
+}
+
 int database_open(const struct arguments *arguments, const struct dblock_config *config,
     struct database *ret_database)
 {
     struct dblock_config settings = DBLOCK_CONFIG_INIT;
     struct dblock_error error;
     dblock_status status;
+    const char *consequence = arguments->command->id == COMMAND_RUN ? "not run" : NULL;
     bool is_missing;
     int result = database_find(arguments, ret_database);
 
@@ -204,17 +236,12 @@ int database_open(const struct arguments *arguments, const struct dblock_config 
     if (status == DBLOCK_OK)
         status = dblock_open(
             ret_database->driver, ret_database->url, &settings, &ret_database->client, &error);
-    if (status != DBLOCK_OK) {
-        /* What the URL says is configuration, wherever it was written. */
-        message_error(&error, arguments->command->id == COMMAND_RUN ? "not run" : NULL);
-        return status == DBLOCK_E_ARGUMENT && !ret_database->is_from_option
-                   ? EXIT_CODE_CONFIGURATION
-                   : exit_code_of(status);
-    }
+    if (status != DBLOCK_OK)
+        return database_refuse_url(ret_database, &error, consequence);
     if (is_missing)
-        result = local_file_make_folders(ret_database->url);
+        result = local_file_make_folders(ret_database->url, consequence);
     if (is_missing && result == -1 && arguments->command->id != COMMAND_INIT)
-        result = local_file_make_tables(ret_database->client);
+        result = local_file_make_tables(ret_database->client, consequence);
     return result;
 }
 
@@ -222,5 +249,6 @@ void database_close(struct database *database)
 {
     dblock_close(database->client);
     free(database->url);
+    free(database->source);
     memset(database, 0, sizeof *database);
 }

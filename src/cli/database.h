@@ -12,6 +12,7 @@
 /* All zero is a database that is not known yet; database_close() accepts that. */
 struct database {
     char *url;
+    char *source;        /* where the URL stands, for messages; NULL: -d itself */
     bool is_from_option; /* -d: then COMMAND does not see the URL */
     bool is_local;       /* "local": the file is the user's own, and made by who takes a lock */
     const dblock_driver *driver;
@@ -27,6 +28,10 @@ int database_find(const struct arguments *arguments, struct database *ret_databa
  * locks or makes tables makes the local file; to the others it may be missing, which is said. */
 int database_open(const struct arguments *arguments, const struct dblock_config *config,
     struct database *ret_database);
+
+/* Says what is wrong with the URL, and where it stands; returns the exit status. */
+int database_refuse_url(const struct database *database, struct dblock_error *error,
+    const char *consequence);
 
 void database_close(struct database *database);
 

@@ -16,16 +16,20 @@
 #define SCHEME "sqlite:"
 
 /* Like mkdir -p below `path`, which is changed and restored. */
-static int make_folders(char *path, mode_t mode)
+static int make_folders(char *path, mode_t mode, const char *consequence)
 {
     char *slash;
 
     for (slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         if (mkdir(path, mode) != 0 && errno != EEXIST) {
-            message_failure("cannot make the folder %s: %s", path, strerror(errno));
+            int cause = errno;
+
+            message_failure("cannot make the folder %s: %s%s%s", path, strerror(cause),
+                consequence != NULL ? "; " : "", consequence != NULL ? consequence : "");
             *slash = '/';
-            return EXIT_CODE_CONFIGURATION;
+            return cause == EACCES || cause == EPERM || cause == EROFS ? EXIT_CODE_REFUSED
+                                                                       : EXIT_CODE_CONFIGURATION;
         }
         *slash = '/';
     }
@@ -76,18 +80,18 @@ bool local_file_is_missing(const char *url)
     return stat(url + strlen(SCHEME), &file) == 0 ? file.st_size == 0 : errno == ENOENT;
 }
 
-int local_file_make_folders(char *url)
+int local_file_make_folders(char *url, const char *consequence)
 {
-    return make_folders(url + strlen(SCHEME), geteuid() == 0 ? 0755 : 0700);
+    return make_folders(url + strlen(SCHEME), geteuid() == 0 ? 0755 : 0700, consequence);
 }
 
-int local_file_make_tables(dblock_client *client)
+int local_file_make_tables(dblock_client *client, const char *consequence)
 {
     struct dblock_error error;
     dblock_status status = dblock_schema_install(client, &error); /* twice is safe */
 
     if (status == DBLOCK_OK)
         return -1;
-    message_error(&error, NULL);
+    message_error(&error, consequence);
     return exit_code_of(status);
 }

@@ -13,8 +13,9 @@ int local_file_url(char **ret_url);
 
 bool local_file_is_missing(const char *url);
 
-/* Where the file is missing: its folders (`url` is changed and restored), then the file itself. */
-int local_file_make_folders(char *url);
-int local_file_make_tables(dblock_client *client);
+/* Where the file is missing: its folders (`url` is changed and restored), then the file itself.
+ * `consequence` is added to a message; NULL. */
+int local_file_make_folders(char *url, const char *consequence);
+int local_file_make_tables(dblock_client *client, const char *consequence);
 
 #endif

@@ -7,6 +7,12 @@
 exits 78 'no database' "$DBLOCK" run x true
 like "$err" 'no database named' 'is said'
 like "$err" '-d local' 'and that there is a local one'
+like "$err" "give -d URL, [$]DBLOCK_URL, $folder/.config/dblock/url or /etc/dblock/url" \
+    'with all places that were looked at'
+XDG_CONFIG_HOME=$folder/xdg exits 78 'no database with XDG_CONFIG_HOME' "$DBLOCK" run x true
+like "$err" ", $folder/xdg/dblock/url or /etc" 'names that'
+HOME='' exits 78 'no database and no home' "$DBLOCK" run x true
+like "$err" '[$]DBLOCK_URL, /etc/dblock/url' 'names what is left'
 exits 64 'a URL of no database' "$DBLOCK" run -d redis://h x true
 exits 64 'a URL that is none' "$DBLOCK" run -d nothing x true
 exits 78 'a file that is no database' "$DBLOCK" run -d "sqlite:$0" x true
@@ -50,6 +56,29 @@ head -c 70000 /dev/zero | tr '\0' x > "$folder/wide"
 exits 78 '@FILE with a wide first line' "$DBLOCK" run -d "@$folder/wide" x true
 echo "@$folder/url" > "$folder/loop"
 exits 78 '@FILE that names another' "$DBLOCK" run -d "@$folder/loop" x true
+exits 64 '@ alone' "$DBLOCK" list -d @
+like "$err" '-d: there is no name of a file after the @' 'is said'
+DBLOCK_URL=@ exits 78 '@ alone in the environment' "$DBLOCK" list
+like "$err" '[$]DBLOCK_URL: there is no name' 'is said to stand there'
+
+# Where a URL that is wrong stands.
+echo '# the locks' > "$folder/comment"
+exits 78 '@FILE that begins with a comment' "$DBLOCK" run -d "@$folder/comment" x true
+like "$err" "^dblock: $folder/comment: the URL does not begin with .*; not run" 'is named'
+DBLOCK_URL=@$folder/comment exits 78 'the same in the environment' "$DBLOCK" list
+like "$err" "^dblock: $folder/comment: the URL" 'is named too'
+cp "$folder/comment" "$folder/.config/dblock/url"
+exits 78 "the user's file that begins with a comment" "$DBLOCK" list
+like "$err" "^dblock: $folder/.config/dblock/url: the URL" 'is named too'
+for url in nothing 'sqlite:' 'sqlite:x?y=1' oracle:x; do
+    DBLOCK_URL=$url exits 78 "\$DBLOCK_URL is $url" "$DBLOCK" list
+    like "$err" '^dblock: [$]DBLOCK_URL: ' 'is said to stand there'
+done
+DBLOCK_URL=oracle:x exits 78 'schema of what is wrong there' "$DBLOCK" schema
+like "$err" '^dblock: [$]DBLOCK_URL: ' 'is said to stand there'
+exits 64 '-d itself' "$DBLOCK" list -d nothing
+like "$err" '^dblock: the URL' 'needs no name'
+
 echo 'postgresql://u:secretword@127.0.0.1:1/d' > "$folder/open"
 chmod 644 "$folder/open"
 exits 78 'a password that everybody can read' "$DBLOCK" run -d "@$folder/open" x true
@@ -99,6 +128,11 @@ else
     check 'is below that' exists "$folder/user/state/dblock/local.db"
     is "$(HOME=$folder/user DBLOCK_URL=local $as_user "$DBLOCK" run x -- \
         "$DBLOCK" show -d local x | grep -c lease)" 1 'local in the environment'
+    mkdir "$folder/closed"
+    chmod 555 "$folder/closed"
+    HOME=$folder/closed exits 77 'local in a home folder that is not ours' \
+        $as_user "$DBLOCK" run -d local x true
+    like "$err" "cannot make the folder $folder/closed/.local: Permission denied; not run" 'is said'
     HOME='' exits 78 'local without a home folder' $as_user "$DBLOCK" run -d local x true
 fi
 
