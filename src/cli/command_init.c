@@ -22,11 +22,10 @@ static int print_schema(const dblock_driver *driver, const char *role)
 
     if (role != NULL) {
         rights = rights_text(dblock_driver_scheme(driver), role);
-        if (rights == NULL) {
-            message_failure("%s has no roles: who may write the file may use the locks",
+        if (rights == NULL)
+            return message_usage("schema",
+                "%s has no roles for -g: who may write the file may use the locks",
                 dblock_driver_scheme(driver));
-            return EXIT_CODE_CONFIGURATION;
-        }
     }
     (void)printf("%s%s", dblock_schema(driver), rights != NULL ? rights : "");
     free(rights);

@@ -62,7 +62,8 @@ done
 for pid in "${started[@]}"; do
     ended "$pid" 0 'many at once'
 done
-exits 78 'sqlite has no roles' "$DBLOCK" schema -g app sqlite
+exits 64 'sqlite has no roles' "$DBLOCK" schema -g app sqlite
+like "$err" 'sqlite has no roles for -g' 'is said'
 if command -v sqlite3 > /dev/null; then
     "$DBLOCK" schema sqlite | sqlite3 -bail "$folder/by-hand.db" && pass 'the SQL runs by hand'
     exits 0 'and is enough' "$DBLOCK" run -n -d "sqlite:$folder/by-hand.db" x true
