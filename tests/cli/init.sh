@@ -43,7 +43,7 @@ for path in none/x.db folder text/x.db loop "$(printf '%0300d' 1)"; do
         is "$(wc -l <<< "$err")" 1 'and one message'
     done
 done
-exits 69 'init of what is no database' "$DBLOCK" init -d "sqlite:$folder/text"
+exits 78 'init of what is no database' "$DBLOCK" init -d "sqlite:$folder/text"
 unlike "$err" 'made|up to date' 'says no more than that'
 # A write that is cut off in the middle may have been done; of tables that does not matter.
 exits 69 'init that is cut off' bash -c "trap '' XFSZ; ulimit -f 1; exec '$DBLOCK' init -d 'sqlite:$folder/cut.db'"
