@@ -83,6 +83,42 @@ $name.2" "$on: has the names"
 
 for_each_database look
 
+# What dblock(7) says to other software about the names of advisory locks at the server.
+# as_the_page_says STATEMENT TAKEN BUSY ASK...: of a name that is free, and of one that is held
+as_the_page_says()
+{
+    local statement=${1//\'job\'/\'$name\'}
+    export statement name
+    exits 0 "$database: the statement of dblock(7)" "${@:4}"
+    is "$out" "$2" "$database: takes a name that is free"
+    exits 0 "$database: the same of a name that is held" "$DBLOCK" run -S advisory "$name" -- "${@:4}"
+    is "$out" "$3" "$database: meets our lock"
+}
+
+page=$here/src/man/dblock.7
+if [ -n "${DBLOCK_TEST_PGSQL:-}" ] && command -v psql > /dev/null; then
+    use_server pgsql "$DBLOCK_TEST_PGSQL"
+    ask() { psql -qAtX -d "$DBLOCK_URL" -c "$statement"; }
+    export -f ask
+    statement=$(sed -n 's/^\.Dl \(SELECT pg_\)\(advisory_lock.*\)/\1try_\2/p' "$page")
+    as_the_page_says "$statement" t f bash -c ask
+fi
+if [ -n "${DBLOCK_TEST_MYSQL:-}" ] && command -v mariadb > /dev/null; then
+    use_server mysql "$DBLOCK_TEST_MYSQL"
+    ask()
+    {
+        local at=${DBLOCK_URL#mysql://}
+        local user=${at%%:*} rest=${at#*:}
+        local word=${rest%%@*} place=${rest#*@}
+        local server=${place%%/*}
+        MYSQL_PWD=$word mariadb --no-defaults -N -u "$user" -h "${server%:*}" -P "${server#*:}" \
+            -e "$statement" "$(sed 's/[?].*//' <<< "${place#*/}")"
+    }
+    export -f ask
+    statement=$(sed -n '/^ *SELECT GET_LOCK/,/)$/p' "$page" | tr '\n' ' ' | sed 's/, 10)/, 0)/')
+    as_the_page_says "$statement" 1 0 bash -c ask
+fi
+
 use_sqlite
 # show -w
 exits 0 'show -w of what is free' "$DBLOCK" show -q -w 0 x
