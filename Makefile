@@ -25,6 +25,7 @@ LIBDIR ?= $(EXEC_PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 DATADIR ?= $(PREFIX)/share
 MANDIR ?= $(DATADIR)/man
+DOCDIR ?= $(DATADIR)/doc/dblock
 PKGCONFIGDIR ?= $(LIBDIR)/pkgconfig
 DESTDIR ?=## put before every installed path, for packagers
 
@@ -62,7 +63,7 @@ bench: ## builds the benchmarks of tests/bench and runs them
 
 soak: ## simulation with fresh seeds, fuzzers, each for SOAK_SECONDS (default 600), every cut, the bank
 
-install: ## libraries, headers, command, manual pages, schemas
+install: ## libraries, headers, command, manual pages, schemas, licence, examples
 
 uninstall: ## takes away what `make install` put there
 
@@ -78,7 +79,7 @@ help: ## this list
 	@sed -n 's/^\([A-Z_]*\) ?= *\([^#]*\)## *\(.*\)/  \1~\3~\2/p' Makefile \
 	    | $(AWK) -F'~' '{ printf "%-12s %s%s\n", $$1, $$2, $$3 == "" ? "" : " [" $$3 "]" }'
 	@echo '  and CC CFLAGS CPPFLAGS LDFLAGS EXEC_PREFIX BINDIR LIBDIR INCLUDEDIR DATADIR'
-	@echo '  MANDIR PKGCONFIGDIR PKG_CONFIG AWK with their usual meaning'
+	@echo '  MANDIR DOCDIR PKGCONFIGDIR PKG_CONFIG AWK with their usual meaning'
 
 FORCE:
 

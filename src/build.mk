@@ -265,6 +265,7 @@ all: $(if $(has_command),$(BUILD)/bin/dblock)
 headers := $(wildcard include/dblock/*.h)
 sys_headers := $(wildcard include/dblock/sys/*.h)
 manual_pages := $(wildcard src/man/*.1 src/man/*.3 src/man/*.7)
+examples := $(wildcard tests/examples/*.c)
 schema_folders := $(notdir $(patsubst %/,%,$(wildcard schemas/*/)))
 pkgconfig_files := $(libraries:%=%.pc)
 
@@ -306,6 +307,10 @@ install: $(foreach library,$(libraries),$(library_files_$(library))) \
 	        $(put) "$$file" $(DESTDIR)$(DATADIR)/dblock/schemas/$$folder; \
 	    done; \
 	done
+	$(INSTALL) -d $(DESTDIR)$(DOCDIR)/schemas $(DESTDIR)$(DOCDIR)/examples
+	$(put) LICENSE $(DESTDIR)$(DOCDIR)
+	$(put) schemas/README.md $(DESTDIR)$(DOCDIR)/schemas
+	$(if $(examples),$(put) $(examples) $(DESTDIR)$(DOCDIR)/examples)
 	$(refresh_linker_cache)
 install: | $(BUILD)/install/rpath
 
@@ -314,6 +319,8 @@ install: | $(BUILD)/install/rpath
 uninstall:
 	rm -rf $(DESTDIR)$(INCLUDEDIR)/dblock $(DESTDIR)$(DATADIR)/dblock
 	rm -f $(DESTDIR)$(BINDIR)/dblock
+	rm -f $(addprefix $(DESTDIR)$(DOCDIR)/,LICENSE schemas/README.md $(patsubst tests/%,%,$(examples)))
+	@rmdir $(addprefix $(DESTDIR)$(DOCDIR),/schemas /examples /) 2> /dev/null || :
 	@for library in dblock dblock-load $(all_drivers:%=dblock-%); do \
 	    rm -f $(DESTDIR)$(LIBDIR)/lib$$library.a $(DESTDIR)$(LIBDIR)/lib$$library.so \
 	        $(DESTDIR)$(LIBDIR)/lib$$library.so.$(soversion) \
