@@ -11,6 +11,7 @@
 #include "question.h"
 #include "result_output.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,11 +24,29 @@ static int ask(const struct arguments *arguments, const char *name, const char *
     return question_ask(arguments, -1, text);
 }
 
+/* "lease, row and advisory" */
+static const char *name_strategies(unsigned strategies, char *buffer, size_t size)
+{
+    size_t used = 0;
+    int strategy;
+
+    for (strategy = DBLOCK_LEASE; strategy <= DBLOCK_ADVISORY; strategy++) {
+        bool is_last = strategies >> strategy == 1;
+
+        if ((strategies & 1u << strategy) != 0)
+            used += (size_t)snprintf(buffer + used, size - used, "%s%s",
+                used == 0 ? "" : is_last ? " and " : ", ", dblock_strategy_name(strategy));
+    }
+    return buffer;
+}
+
 /* The one grant that is meant; without a token there must be no choice. Returns -1
  * with *ret_grant, NULL if nobody holds it, or the exit status after a message. */
 static int choose(const struct arguments *arguments, const struct grant_list *list,
     const struct dblock_grant **ret_grant)
 {
+    unsigned strategies = 0;
+    char names[80];
     size_t i;
 
     *ret_grant = NULL;
@@ -36,14 +55,13 @@ static int choose(const struct arguments *arguments, const struct grant_list *li
 
         if (arguments->token != 0 && grant->token != arguments->token)
             continue;
-        if (*ret_grant != NULL && (*ret_grant)->strategy != grant->strategy)
-            return message_usage(arguments->command->name,
-                "the name is held under %s and %s; say which with -S",
-                dblock_strategy_name((*ret_grant)->strategy),
-                dblock_strategy_name(grant->strategy));
+        strategies |= 1u << grant->strategy;
         *ret_grant = grant;
     }
-    return -1;
+    if ((strategies & (strategies - 1)) == 0)
+        return -1;
+    return message_usage(arguments->command->name, "the name is held under %s; say which with -S",
+        name_strategies(strategies, names, sizeof names));
 }
 
 static int break_grant(

@@ -34,7 +34,10 @@ look()
     unlike "$out" lease "$on: shows one"
     exits 64 "$on: break of one of two" "$DBLOCK" run "$name" -- \
         "$DBLOCK" run -S insert "$name" -- "$DBLOCK" break -y "$name"
-    like "$err" '-S' "$on: wants to know which"
+    like "$err" 'held under lease and insert; say which with -S' "$on: wants to know which"
+    exits 64 "$on: break of one of three" "$DBLOCK" run "$name" -- "$DBLOCK" run -S insert "$name" -- \
+        "$DBLOCK" run -S advisory "$name" -- "$DBLOCK" break -y "$name"
+    like "$err" 'held under lease, insert and advisory; say' "$on: has all of them"
 
     # list
     exits 0 "$on: list" "$DBLOCK" run "$name.1" -- "$DBLOCK" run -S insert "$name.2" -- \
