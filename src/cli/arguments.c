@@ -7,6 +7,7 @@
 
 #include "exit_code.h"
 #include "message.h"
+#include "nearest.h"
 #include "option_values.h"
 #include "url.h"
 
@@ -111,6 +112,29 @@ static bool is_letter_of(const struct command *command, int letter)
     return false;
 }
 
+/* An unknown long option, without its value: one that has several meanings, or none. */
+static int refuse_long_option(const struct command *command, const char *word, int length)
+{
+    struct nearest nearest = {.word = word + 2, .length = (size_t)length - 2};
+    char names[N_RULES * 24] = "";
+    size_t used = 0;
+    char meant[64];
+    size_t i;
+
+    for (i = 0; i < N_RULES; i++) {
+        if ((rules[i].commands & command->id) == 0)
+            continue;
+        nearest_try(&nearest, rules[i].name);
+        if (strncmp(rules[i].name, nearest.word, nearest.length) == 0)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s--%s",
+                used > 0 ? ", " : "", rules[i].name);
+    }
+    if (used > 0)
+        return message_usage(command->name, "option %.*s is ambiguous: %s", length, word, names);
+    return message_usage(command->name, "unknown option %.*s%s", length, word,
+        nearest_text(&nearest, "--", meant, sizeof meant));
+}
+
 /* getopt_long() leaves open which word was wrong, and how. A long option and a
  * letter without its value are the word before optind; optopt is the letter, or
  * 0 for an unknown long option; a letter that is known was a long option with a
@@ -131,7 +155,8 @@ static int refuse_option(const struct command *command, int answer, const char *
         return message_usage(command->name, "option %.*s needs a value", length, word);
     if (is_long && optopt != 0)
         return message_usage(command->name, "option %.*s takes no value", length, word);
-    return message_usage(command->name, "unknown option %.*s", length, word);
+    return is_long ? refuse_long_option(command, word, length)
+                   : message_usage(command->name, "unknown option %s", word);
 }
 
 static int parse_options(struct arguments *arguments, int argc, char **argv)

@@ -3,6 +3,7 @@
 #include "commands.h"
 #include "exit_code.h"
 #include "message.h"
+#include "nearest.h"
 
 #include "cli_help.h"
 
@@ -48,6 +49,8 @@ static const struct command *find_command(const char *name)
 
 static int refuse_command(const char *name)
 {
+    struct nearest nearest = {.word = name, .length = strlen(name)};
+    char meant[64];
     size_t i;
 
     for (i = 0; i < sizeof later / sizeof later[0]; i++)
@@ -56,7 +59,10 @@ static int refuse_command(const char *name)
     if (name[0] == '-')
         return message_usage(
             NULL, "the command comes first: dblock COMMAND [OPTION]..., not \"%s\"", name);
-    return message_usage(NULL, "there is no command \"%s\"", name);
+    for (i = 0; i < N_COMMANDS; i++)
+        nearest_try(&nearest, commands[i].name);
+    return message_usage(NULL, "there is no command \"%s\"%s", name,
+        nearest_text(&nearest, "", meant, sizeof meant));
 }
 
 static int print(const char *text)

@@ -28,7 +28,11 @@ for page in "$here"/src/man/dblock.1 "$here"/src/cli/help/run.txt; do
     unlike "$crontab" '.{79}' 'and fits a terminal'
 done
 exits 64 'an unknown command' "$DBLOCK" frobnicate
-like "$err" '^dblock: there is no command "frobnicate"' 'is named'
+like "$err" '^dblock: there is no command "frobnicate"; see' 'is named'
+for word in lst:list rnu:run doctr:doctor schma:schema acquier:acquire; do
+    exits 64 "${word%:*}" "$DBLOCK" "${word%:*}"
+    like "$err" "there is no command \"${word%:*}\"; did you mean ${word#*:}[?]" 'is near one'
+done
 exits 64 'an option before the command' "$DBLOCK" -n run x true
 for command in watch metrics elect; do
     exits 64 "$command" "$DBLOCK" "$command"
@@ -52,7 +56,15 @@ exits 64 'an option after NAME' "$DBLOCK" run x -n true
 exits 64 '-c without text' "$DBLOCK" run x -c
 exits 64 '-c with two texts' "$DBLOCK" run x -c a b
 exits 64 'an unknown option' "$DBLOCK" run --frob x true
-like "$err" 'unknown option --frob' 'is named'
+like "$err" 'unknown option --frob; see' 'is named'
+exits 64 'a mistyped option' "$DBLOCK" run --exclusvie x true
+like "$err" 'unknown option --exclusvie; did you mean --exclusive[?]' 'is near one'
+exits 64 'an option of another command' "$DBLOCK" show --limit=3 x
+like "$err" 'unknown option --limit; see' 'is near none of this one'
+exits 64 'a prefix of two' "$DBLOCK" run --ex x true
+like "$err" 'option --ex is ambiguous: --exclusive, --export-url; see' 'has both'
+exits 64 'a prefix of two, with a value' "$DBLOCK" run --s=secretword x true
+unlike "$err" secretword 'has the option alone'
 exits 64 'an unknown letter' "$DBLOCK" run -nZ x true
 like "$err" 'unknown option -Z' 'is named'
 exits 64 'a missing value' "$DBLOCK" run -w
