@@ -144,6 +144,9 @@ static void print_heartbeat(const struct bench_report *report)
         print_number(result->heartbeat.n_late);
         print_latency(&result->heartbeat.latency);
         (void)putchar('\n');
+        if (result->heartbeat.latency.n == 0)
+            (void)printf("none was due in that time, as one comes every %s; give more --seconds\n",
+                duration_text(BENCH_HEARTBEAT_TTL_MS / 3, ttl));
     }
 }
 
