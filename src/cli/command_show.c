@@ -65,7 +65,7 @@ static int print_json(const struct arguments *arguments, const struct database *
 static int print_text(const struct arguments *arguments, const struct database *database,
     const struct grant_list *list)
 {
-    char name[ESCAPED_SIZE(DBLOCK_NAME_MAX)];
+    char name[QUOTED_SIZE(DBLOCK_NAME_MAX)];
     char statement[160];
     bool is_under_two = false;
     size_t i;
@@ -76,7 +76,7 @@ static int print_text(const struct arguments *arguments, const struct database *
         if (look_at(database, &list->grants[i], statement, sizeof statement))
             (void)printf("    %s;\n", statement);
     }
-    (void)text_escape(arguments->operand, name, sizeof name);
+    (void)text_word(arguments->operand, name, sizeof name);
     if (list->n_grants == 0)
         (void)printf("%s  not held\n", name);
     if (is_under_two)

@@ -57,7 +57,7 @@ const char *grant_sentence(const struct dblock_grant *grant, char buffer[GRANT_S
 {
     const size_t size = GRANT_SENTENCE_SIZE;
     char time[TIME_TEXT_SIZE];
-    char label[ESCAPED_SIZE(128)];
+    char label[QUOTED_SIZE(128)];
 
     buffer[0] = '\0';
     append_holder(grant, buffer, size);
@@ -68,20 +68,20 @@ const char *grant_sentence(const struct dblock_grant *grant, char buffer[GRANT_S
     if (grant->is_pinned)
         append(buffer, size, ", in a guarded transaction");
     if (grant->label[0] != '\0')
-        append(buffer, size, ", \"%s\"", text_escape(grant->label, label, sizeof label));
+        append(buffer, size, ", %s", text_quote(grant->label, label, sizeof label));
     append(buffer, size, ")");
     return buffer;
 }
 
 void grant_print_line(const struct dblock_grant *grant, FILE *file)
 {
-    char name[ESCAPED_SIZE(DBLOCK_NAME_MAX)];
-    char label[ESCAPED_SIZE(128)];
+    char name[QUOTED_SIZE(DBLOCK_NAME_MAX)];
+    char label[QUOTED_SIZE(128)];
     char time[TIME_TEXT_SIZE];
     char age[DURATION_TEXT_SIZE];
     char text[GRANT_SENTENCE_SIZE] = "";
 
-    (void)fprintf(file, "%s  %s", text_escape(grant->name, name, sizeof name),
+    (void)fprintf(file, "%s  %s", text_word(grant->name, name, sizeof name),
         dblock_strategy_name(grant->strategy));
     if (!grant_is_held(grant)) {
         (void)fprintf(file, "  not held");
@@ -108,6 +108,6 @@ void grant_print_line(const struct dblock_grant *grant, FILE *file)
     if (grant->n_waiters != 0 && grant->n_waiters != UINT32_MAX)
         (void)fprintf(file, "  %" PRIu32 " waiting", grant->n_waiters);
     if (grant->label[0] != '\0')
-        (void)fprintf(file, "  \"%s\"", text_escape(grant->label, label, sizeof label));
+        (void)fprintf(file, "  %s", text_quote(grant->label, label, sizeof label));
     (void)fputc('\n', file);
 }

@@ -69,7 +69,7 @@ static size_t escape_byte(unsigned char byte, char escape[5])
     }
 }
 
-const char *text_escape(const char *text, char *buffer, size_t size)
+static const char *escape_text(const char *text, bool is_quoted, char *buffer, size_t size)
 {
     char escape[5];
     size_t used = 0;
@@ -79,7 +79,10 @@ const char *text_escape(const char *text, char *buffer, size_t size)
         const char *piece = text;
         size_t piece_length = length;
 
-        if (length == 0 || *text == '\\' || is_steering(text, length)) {
+        if (is_quoted && *text == '"') {
+            piece_length = 2;
+            piece = "\\\"";
+        } else if (length == 0 || *text == '\\' || is_steering(text, length)) {
             /* Byte by byte: what follows in the same character is then no
              * character of its own, and is escaped as well. */
             length = 1;
@@ -94,6 +97,26 @@ const char *text_escape(const char *text, char *buffer, size_t size)
     }
     buffer[used] = '\0';
     return buffer;
+}
+
+const char *text_escape(const char *text, char *buffer, size_t size)
+{
+    return escape_text(text, false, buffer, size);
+}
+
+const char *text_quote(const char *text, char *buffer, size_t size)
+{
+    buffer[0] = '"';
+    (void)escape_text(text, true, buffer + 1, size - 2);
+    memcpy(buffer + strlen(buffer), "\"", 2);
+    return buffer;
+}
+
+const char *text_word(const char *text, char *buffer, size_t size)
+{
+    if (strpbrk(text, " \"") == NULL && strcmp(text_escape(text, buffer, size), text) == 0)
+        return buffer;
+    return text_quote(text, buffer, size);
 }
 
 /* Whole seconds and the rest, also right before 1970. */

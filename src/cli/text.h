@@ -16,6 +16,15 @@
  * \\. Cuts to `size`, never inside an escape. Returns `buffer`. */
 const char *text_escape(const char *text, char *buffer, size_t size);
 
+/* Room for that in quotes. */
+#define QUOTED_SIZE(length) (ESCAPED_SIZE(length) + 2)
+
+/* The same in quotes, those inside as \". */
+const char *text_quote(const char *text, char *buffer, size_t size);
+
+/* In quotes only if it has blanks, quotes or something to escape: its end can be seen then. */
+const char *text_word(const char *text, char *buffer, size_t size);
+
 /* Length of the valid UTF-8 character at `text`, 0 if there is none. */
 size_t text_character_length(const char *text);
 
