@@ -86,7 +86,7 @@ static void print_text(const struct database *database, bool was_current)
     char *where = url_for_people(database->url);
 
     message_warning(was_current ? "the tables in %s were up to date (dblock %s)"
-                                : "the tables are made in %s (dblock %s)",
+                                : "the tables are in %s now (dblock %s)",
         where != NULL ? where : dblock_driver_scheme(database->driver), dblock_version());
     free(where);
 }

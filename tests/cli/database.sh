@@ -116,7 +116,7 @@ else
         is "$(ls -A "$folder/user")" '' 'and nothing is made'
     done
     HOME=$folder/user exits 0 'init of local' $as_user "$DBLOCK" init -d local
-    like "$err" 'tables are made in .*local.db' 'is said to make it'
+    like "$err" 'the tables are in .*local.db now' 'is said to make it'
     HOME=$folder/user exits 0 'list of local' $as_user "$DBLOCK" list -d local
     is "$err" '' 'has nothing to say'
     rm -r "$folder/user/.local"

@@ -13,10 +13,10 @@ is "$out" "$dry" 'is the same'
 exits 0 'schema DATABASE' env -u DBLOCK_URL "$DBLOCK" schema sqlite
 is "$out" "$dry" 'needs no URL'
 exits 0 'init' "$DBLOCK" init
-like "$err" 'tables are made in .*lock.db' 'says what it did, and where'
+like "$err" 'the tables are in .*lock.db now' 'says what it did, and where'
 exits 0 'init again' "$DBLOCK" init
 like "$err" 'tables in .*lock.db were up to date' 'says that there was nothing to do'
-unlike "$err" 'made' 'and not that it made any'
+unlike "$err" 'now' 'and not that it made any'
 exits 0 'init --json' "$DBLOCK" init --json
 valid_json 'init'
 is "$(json .outcome)" up_to_date 'has the outcome'
@@ -44,11 +44,11 @@ for path in none/x.db folder text/x.db loop "$(printf '%0300d' 1)"; do
     done
 done
 exits 78 'init of what is no database' "$DBLOCK" init -d "sqlite:$folder/text"
-unlike "$err" 'made|up to date' 'says no more than that'
+unlike "$err" 'are in|up to date' 'says no more than that'
 # A write that is cut off in the middle may have been done; of tables that does not matter.
 exits 69 'init that is cut off' bash -c "trap '' XFSZ; ulimit -f 1; exec '$DBLOCK' init -d 'sqlite:$folder/cut.db'"
 like "$err" 'safe to run this again' 'says what to do'
-unlike "$err" 'made|up to date' 'and not what it did not'
+unlike "$err" 'are in|up to date' 'and not what it did not'
 exits 0 'and again' "$DBLOCK" init -d "sqlite:$folder/cut.db"
 ln "$folder/new.db" "$folder/other-name.db"
 for command in init 'show x' list 'break -y x'; do
