@@ -237,12 +237,9 @@ static int parse_child(struct arguments *arguments, char **words)
 static int check_output(const struct arguments *arguments)
 {
     const struct command *command = arguments->command;
-    bool is_look = command->id == COMMAND_LIST || command->id == COMMAND_SHOW;
 
     if (!arguments->is_json)
         return -1;
-    if (is_look && arguments->is_quiet)
-        return message_usage(command->name, "-q and --json exclude each other");
     if (arguments->is_null_separated)
         return message_usage(command->name, "-0 and --json exclude each other");
     if (arguments->is_dry_run)

@@ -128,6 +128,11 @@ if [ -n "${DBLOCK_TEST_MYSQL:-}" ] && command -v mariadb > /dev/null; then
 fi
 
 use_sqlite
+# -q with --json
+exits 0 'list -q --json' "$DBLOCK" list -q --json
+valid_json 'list -q'
+exits 1 'show -q --json' "$DBLOCK" show -q --json x
+valid_json 'show -q'
 # show -w
 exits 0 'show -w of what is free' "$DBLOCK" show -q -w 0 x
 "$DBLOCK" acquire -t 60 x > "$folder/grant"

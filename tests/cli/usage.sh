@@ -108,9 +108,7 @@ exits 64 'acquire without -t' "$DBLOCK" acquire x
 exits 64 'acquire of an advisory lock' "$DBLOCK" acquire -t 10 -S advisory x
 exits 64 'acquire for no process' "$DBLOCK" acquire -t 10 -P 0 x
 exits 64 'extend without -t' "$DBLOCK" extend grant
-exits 64 'list: -q and --json' "$DBLOCK" list -q --json
 exits 64 'list: -0 and --json' "$DBLOCK" list -0 --json
-exits 64 'show: -q and --json' "$DBLOCK" show -q --json x
 exits 64 'init: --dry-run and --json' "$DBLOCK" init --dry-run --json
 exits 64 'run: -n and -f' "$DBLOCK" run -n -f x true
 exits 64 'release without GRANT' "$DBLOCK" release
