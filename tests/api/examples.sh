@@ -15,6 +15,13 @@ is_idle()
     "$dblock" list --json -d "$1" > "$folder/list" && ! grep -q '"owner"' "$folder/list"
 }
 
+# fails_aloud PROGRAM URL: of a file that has other tables
+fails_aloud()
+{
+    : > "${2#sqlite:}"
+    ! "$@" > "$folder/said" 2>&1 && grep -q 'no such table' "$folder/said"
+}
+
 for source in tests/examples/*.c; do
     name=$(basename "$source" .c)
     check "$name: compiles" compile "$folder/$name" "$source"
@@ -30,5 +37,10 @@ for source in tests/examples/*.c; do
     check "$name: runs" "$folder/$name" "${words[@]}"
     # not at once: what was taken for a minimum time is kept so long
     check "$name: leaves no lock behind" until_true is_idle "$url"
+    check "$name: runs again" "$folder/$name" "${words[@]}"
+    # these make the tables themselves, or need none
+    case $name in acquire | fenced | joined) continue ;; esac
+    check "$name: fails where the tables are missing" fails_aloud "$folder/$name" \
+        "sqlite:$folder/$name-bare.db"
 done
 finish

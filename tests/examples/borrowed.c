@@ -11,11 +11,15 @@
 
 static int run(sqlite3 *database, const char *sql)
 {
-    return sqlite3_exec(database, sql, NULL, NULL, NULL) != SQLITE_OK;
+    if (sqlite3_exec(database, sql, NULL, NULL, NULL) == SQLITE_OK)
+        return 0;
+    fprintf(stderr, "borrowed: %s\n", sqlite3_errmsg(database));
+    return 1;
 }
 
 /* Nothing renews the lock: it is short, or is extended between two pieces of the work. */
-static dblock_status count_once(dblock_client *client, sqlite3 *database, struct dblock_error *error)
+static dblock_status count_once(
+    dblock_client *client, sqlite3 *database, struct dblock_error *error)
 {
     struct dblock_options options = DBLOCK_OPTIONS_INIT;
     dblock_lock *lock = NULL;
@@ -45,7 +49,8 @@ int main(int argc, char **argv)
 
     error.message[0] = 0;
     if (sqlite3_open(url + strlen("sqlite:"), &database) == SQLITE_OK &&
-        run(database, "CREATE TABLE counter (value); INSERT INTO counter VALUES (0)") == 0)
+        run(database, "CREATE TABLE IF NOT EXISTS counter (value);"
+            " INSERT INTO counter VALUES (0)") == 0)
         status = dblock_sqlite_open_on(database, sqlite3_sourceid(), NULL, &client, &error);
     if (status == DBLOCK_OK)
         status = count_once(client, database, &error);

@@ -14,7 +14,8 @@ enum { N_PODS = 100 };
 
 static dblock_lock *pods[N_PODS];
 
-static void take_what_is_free(dblock_client *client)
+/* 0, or -1 after a message. */
+static int take_what_is_free(dblock_client *client)
 {
     struct dblock_options options = DBLOCK_OPTIONS_INIT;
     struct dblock_error error;
@@ -29,9 +30,10 @@ static void take_what_is_free(dblock_client *client)
         options.context = &pods[i];
         if (dblock_acquire(client, name, &options, &pods[i], &error) < 0) {
             fprintf(stderr, "%s: %s; %s\n", name, error.message, error.hint);
-            return; /* the next one would fail in the same way */
+            return -1; /* the next one would fail in the same way */
         }
     }
+    return 0;
 }
 
 static void hear_of_losses(dblock_client *client)
@@ -56,6 +58,7 @@ int main(int argc, char **argv)
     dblock_client *client = NULL;
     long n_rounds = argc > 2 ? strtol(argv[2], NULL, 10) : 1;
     int n_mine = 0;
+    int result = 0;
     int i;
 
     if (dblock_open(dblock_sqlite_driver(), argc > 1 ? argv[1] : "", NULL, &client, &error) !=
@@ -64,8 +67,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "collector: %s\n", error.message);
         return 1;
     }
-    while (n_rounds-- > 0) {
-        take_what_is_free(client);
+    while (n_rounds-- > 0 && result == 0) {
+        result = take_what_is_free(client);
         if (poll(&descriptor, 1, 100) > 0)
             hear_of_losses(client);
     }
@@ -75,5 +78,5 @@ int main(int argc, char **argv)
     }
     printf("%d pods were mine\n", n_mine);
     dblock_close(client); /* one statement gives all of them back */
-    return 0;
+    return result == 0 ? 0 : 1;
 }

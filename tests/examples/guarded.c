@@ -15,8 +15,10 @@ static int deposit(dblock_lock *lock, sqlite3 *database)
     struct dblock_error error;
     dblock_status status;
 
-    if (sqlite3_exec(database, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
+    if (sqlite3_exec(database, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK) {
+        printf("not written: %s\n", sqlite3_errmsg(database));
         return -1;
+    }
     status = dblock_sqlite_guard(lock, database, sqlite3_sourceid(), &error);
     if (status == DBLOCK_OK &&
         sqlite3_exec(database, "UPDATE account SET balance = balance + 1; COMMIT", NULL, NULL,
@@ -33,18 +35,26 @@ int main(int argc, char **argv)
     struct dblock_error error;
     dblock_client *client = NULL;
     dblock_lock *slow = NULL, *quick = NULL;
+    dblock_status status = DBLOCK_E_DATABASE;
     sqlite3 *database = NULL;
     int result = 1;
 
     if (sqlite3_open(url + strlen("sqlite:"), &database) == SQLITE_OK &&
-        sqlite3_exec(database, "CREATE TABLE account (balance); INSERT INTO account VALUES (0)",
-            NULL, NULL, NULL) == SQLITE_OK &&
-        dblock_open(dblock_sqlite_driver(), url, NULL, &client, &error) == DBLOCK_OK &&
-        dblock_acquire(client, "account", NULL, &slow, &error) == DBLOCK_OK &&
-        /* the slow one is stopped; its lock is taken away, and somebody else has it now */
-        dblock_break(client, "account", DBLOCK_LEASE, 0, &error) == DBLOCK_OK &&
-        dblock_acquire(client, "account", NULL, &quick, &error) == DBLOCK_OK)
+        sqlite3_exec(database, "DROP TABLE IF EXISTS account; CREATE TABLE account (balance);"
+            " INSERT INTO account VALUES (0)", NULL, NULL, NULL) == SQLITE_OK)
+        status = dblock_open(dblock_sqlite_driver(), url, NULL, &client, &error);
+    else
+        (void)snprintf(error.message, sizeof error.message, "%s", sqlite3_errmsg(database));
+    if (status == DBLOCK_OK)
+        status = dblock_acquire(client, "account", NULL, &slow, &error);
+    if (status == DBLOCK_OK) /* the slow one is stopped; its lock is taken away, and */
+        status = dblock_break(client, "account", DBLOCK_LEASE, 0, &error);
+    if (status == DBLOCK_OK) /* somebody else has it now */
+        status = dblock_acquire(client, "account", NULL, &quick, &error);
+    if (status == DBLOCK_OK)
         result = deposit(quick, database) != 0 || deposit(slow, database) == 0;
+    else
+        fprintf(stderr, "guarded: %s\n", status < 0 ? error.message : dblock_status_text(status));
     dblock_lock_free(quick);
     dblock_lock_free(slow);
     dblock_close(client);

@@ -27,7 +27,10 @@ static int lock_order(dblock_client *client, sqlite3 *database)
 
 static int run(sqlite3 *database, const char *sql)
 {
-    return sqlite3_exec(database, sql, NULL, NULL, NULL) != SQLITE_OK;
+    if (sqlite3_exec(database, sql, NULL, NULL, NULL) == SQLITE_OK)
+        return 0;
+    fprintf(stderr, "joined: %s\n", sqlite3_errmsg(database));
+    return 1;
 }
 
 int main(int argc, char **argv)
@@ -38,15 +41,18 @@ int main(int argc, char **argv)
     sqlite3 *first = NULL, *second = NULL;
     int result = 1;
 
-    if (sqlite3_open(url + strlen("sqlite:"), &first) == SQLITE_OK &&
-        sqlite3_open(url + strlen("sqlite:"), &second) == SQLITE_OK &&
-        run(first, "CREATE TABLE orders (state)") == 0 &&
-        dblock_open(dblock_sqlite_driver(), url, NULL, &client, &error) == DBLOCK_OK &&
-        run(first, "BEGIN") == 0 && lock_order(client, first) == 0 && /* the first request */
+    if (sqlite3_open(url + strlen("sqlite:"), &first) != SQLITE_OK ||
+        sqlite3_open(url + strlen("sqlite:"), &second) != SQLITE_OK)
+        fprintf(stderr, "joined: cannot open %s\n", url);
+    else if (dblock_open(dblock_sqlite_driver(), url, NULL, &client, &error) != DBLOCK_OK)
+        fprintf(stderr, "joined: %s\n", error.message);
+    else if (run(first, "CREATE TABLE IF NOT EXISTS orders (state); BEGIN") == 0 &&
+        lock_order(client, first) == 0 && /* the first request */
         run(first, "INSERT INTO orders VALUES ('paid')") == 0 &&
         run(second, "BEGIN") == 0 && lock_order(client, second) != 0 && /* the second is kept out */
         run(first, "COMMIT") == 0)
-        result = lock_order(client, second) || run(second, "UPDATE orders SET state = 'sent'; COMMIT");
+        result = lock_order(client, second) ||
+            run(second, "UPDATE orders SET state = 'sent'; COMMIT");
     (void)sqlite3_close(second);
     (void)sqlite3_close(first);
     dblock_close(client);

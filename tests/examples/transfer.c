@@ -20,12 +20,17 @@ static void *teller(void *context)
     struct dblock_options options = DBLOCK_OPTIONS_INIT;
     struct dblock_error error;
     dblock_lock *locks[2];
+    dblock_status status;
     int i;
 
     options.wait_ms = 20000;
     for (i = 0; i < 50; ++i) {
-        if (dblock_acquire_many(client, names, 2, &options, locks, &error) != DBLOCK_OK)
+        status = dblock_acquire_many(client, names, 2, &options, locks, &error);
+        if (status != DBLOCK_OK) {
+            fprintf(stderr, "transfer: %s\n",
+                status < 0 ? error.message : dblock_status_text(status));
             return NULL;
+        }
         balances[from] -= 1;
         balances[1 - from] += 1;
         (void)dblock_release_many(locks, 2, &error);
@@ -44,8 +49,10 @@ int main(int argc, char **argv)
     void *ends[2] = { NULL, NULL };
     int i;
 
-    if (dblock_open(dblock_sqlite_driver(), url, NULL, &client, &error) != DBLOCK_OK)
+    if (dblock_open(dblock_sqlite_driver(), url, NULL, &client, &error) != DBLOCK_OK) {
+        fprintf(stderr, "transfer: %s\n", error.message);
         return 1;
+    }
     for (i = 0; i < 2; ++i)
         if (pthread_create(&threads[i], NULL, teller, &from[i]) != 0)
             return 1;

@@ -20,25 +20,32 @@ int main(int argc, char **argv)
     struct dblock_error error;
     dblock_client *client = NULL;
     dblock_lock *lock = NULL;
+    dblock_status status = DBLOCK_E_DATABASE;
     sqlite3 *database = NULL;
-    int result = 1;
+    int code = SQLITE_OK;
 
     options.ttl_ms = 1000;
-    if (sqlite3_open(url + strlen("sqlite:"), &database) == SQLITE_OK &&
-        dblock_open(dblock_sqlite_driver(), url, NULL, &client, &error) == DBLOCK_OK &&
-        dblock_acquire(client, "report", &options, &lock, &error) == DBLOCK_OK &&
-        dblock_sqlite_watch(lock, database, sqlite3_sourceid(), &error) == DBLOCK_OK &&
-        /* somebody takes it away; the next heartbeat finds that out, while the statement runs */
-        dblock_break(client, "report", DBLOCK_LEASE, 0, &error) == DBLOCK_OK) {
-        int code = sqlite3_exec(database, HOURS, NULL, NULL, NULL);
-
+    if (sqlite3_open(url + strlen("sqlite:"), &database) == SQLITE_OK)
+        status = dblock_open(dblock_sqlite_driver(), url, NULL, &client, &error);
+    else
+        (void)snprintf(error.message, sizeof error.message, "%s", sqlite3_errmsg(database));
+    if (status == DBLOCK_OK)
+        status = dblock_acquire(client, "report", &options, &lock, &error);
+    if (status == DBLOCK_OK)
+        status = dblock_sqlite_watch(lock, database, sqlite3_sourceid(), &error);
+    /* somebody takes it away; the next heartbeat finds that out, while the statement runs */
+    if (status == DBLOCK_OK)
+        status = dblock_break(client, "report", DBLOCK_LEASE, 0, &error);
+    if (status == DBLOCK_OK) {
+        code = sqlite3_exec(database, HOURS, NULL, NULL, NULL);
         dblock_sqlite_unwatch(lock); /* from here on nothing is interrupted */
         printf("%s, the lock is %s\n", sqlite3_errmsg(database),
             dblock_lock_is_held(lock) ? "held" : "lost");
-        result = code != SQLITE_INTERRUPT;
+    } else {
+        fprintf(stderr, "watched: %s\n", status < 0 ? error.message : dblock_status_text(status));
     }
     dblock_lock_free(lock); /* before the connection is closed: it unwatches too */
     dblock_close(client);
     (void)sqlite3_close(database);
-    return result;
+    return code != SQLITE_INTERRUPT;
 }
