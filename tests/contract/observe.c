@@ -261,6 +261,7 @@ static void break__ends_the_grant_and_fences_it(struct contract *contract)
     assert_true(token_of(contract, next) > token);
     expect_status(contract, DBLOCK_LOST, dblock_confirm(lock, &contract->error));
     assert_int_equal(0, dblock_lock_is_held(lock));
+    /* PITFALL(D12): what the unlock finds is told */
     expect_status(contract, DBLOCK_LOST, dblock_release(lock, &contract->error));
     expect_status(contract, DBLOCK_OK, dblock_confirm(next, &contract->error));
     release(contract, next);
