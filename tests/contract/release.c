@@ -255,11 +255,30 @@ static void locks__may_be_freed_after_their_client(struct contract *contract)
     free_lock(contract, released);
 }
 
+/* PITFALL(D11): the caller's canceller and his wait are over; a release has its own time. */
+static void release__does_not_end_with_the_canceller(struct contract *contract)
+{
+    const char *name = own_name(contract, "x");
+    dblock_client *a = open_client(contract, "a");
+    struct dblock_options options = own_options(contract);
+    dblock_lock *lock;
+
+    options.wait_ms = 5;
+    options.canceller = new_canceller(contract);
+    lock = take_with(contract, a, name, &options);
+    dblock_cancel(options.canceller);
+    expect_status(contract, DBLOCK_OK, dblock_confirm(lock, &contract->error));
+    release(contract, lock);
+    release(contract, take(contract, open_client(contract, "b"), name));
+}
+
 const struct contract_case release_cases[] = {
     { "release__twice_is_not_held", release__twice_is_not_held, ALL, NULL },
     { "release__takes_no_error_to_fill", release__takes_no_error_to_fill, ALL, NULL },
     { "release__after_expiry_leaves_the_new_holder_alone",
         release__after_expiry_leaves_the_new_holder_alone, TIMED, NULL },
+    { "release__does_not_end_with_the_canceller", release__does_not_end_with_the_canceller, ALL,
+        NULL },
     { "release__by_another_thread_counts", release__by_another_thread_counts, ALL, NULL },
     { "release__then_take_again_many_times", release__then_take_again_many_times, ALL, NULL },
     { "free__of_a_held_lock_gives_it_back_soon", free__of_a_held_lock_gives_it_back_soon, ALL,
