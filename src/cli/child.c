@@ -138,10 +138,11 @@ _Noreturn static void become(const struct child_plan *plan, char **environment, 
 {
     /* KILL, as a lock that ends with dblock's connection is free at once: there is
      * no time for anything gentler. A parent that is dead already sends nothing. */
-    if (prctl(PR_SET_PDEATHSIG, (unsigned long)SIGKILL, 0L, 0L, 0L) != 0 || getppid() != parent)
+    if (prctl(PR_SET_PDEATHSIG, (unsigned long)SIGKILL, 0L, 0L, 0L) != 0 || getppid() != parent ||
+        (!is_foreground && setpgid(0, 0) != 0)) {
+        *ret_cause = errno;
         _exit(EXIT_CODE_MACHINE);
-    if (!is_foreground)
-        (void)setpgid(0, 0);
+    }
     signals_reset();
     signals_restore_mask(mask);
     (void)execve(plan->path, plan->words, environment);

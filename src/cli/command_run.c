@@ -35,6 +35,7 @@ struct run {
     struct report report;
     struct outcome outcome;
     struct terminal terminal;
+    struct supervision supervision;
     char *grant;
 };
 
@@ -164,12 +165,7 @@ static int child_exit_code(int status)
 static int run_child(struct run *run)
 {
     struct outcome *outcome = &run->outcome;
-    struct supervision supervision = {
-        .arguments = run->arguments,
-        .client = run->database.client,
-        .kill_after_ms = grace_ms(run->arguments, run->take.lock),
-        .terminal = &run->terminal,
-    };
+    struct supervision *supervision = &run->supervision;
     char **environment = child_environment_new(
         run->arguments, &run->database, run->take.lock, outcome->token, run->grant);
 
@@ -180,10 +176,11 @@ static int run_child(struct run *run)
     terminal_open(&run->terminal);
     descendants_adopt();
     signals_watch_child(!run->arguments->is_foreground && run->terminal.descriptor >= 0);
-    supervision.child =
+    supervision->kill_after_ms = grace_ms(run->arguments, run->take.lock);
+    supervision->child =
         child_start(&run->plan, environment, run->arguments->is_foreground, &run->terminal);
     child_environment_free(environment);
-    if (supervision.child < 0) {
+    if (supervision->child < 0) {
         int cause = errno;
 
         message_failure("cannot run %s: %s", run->plan.path, strerror(cause));
@@ -191,14 +188,14 @@ static int run_child(struct run *run)
             return EXIT_CODE_MACHINE;
         return cause == ENOENT ? EXIT_CODE_NOT_FOUND : EXIT_CODE_CANNOT_RUN;
     }
-    supervise(&supervision);
+    supervise(supervision);
 
     outcome->has_child = true;
-    outcome->child_pid = supervision.child;
-    outcome->child_status = supervision.child_status;
-    outcome->is_lost = supervision.is_lost;
-    outcome->is_exit_of_child = !supervision.is_lost;
-    return supervision.is_lost ? EXIT_CODE_LOST : child_exit_code(supervision.child_status);
+    outcome->child_pid = supervision->child;
+    outcome->child_status = supervision->child_status;
+    outcome->is_lost = supervision->is_lost;
+    outcome->is_exit_of_child = !supervision->is_lost;
+    return supervision->is_lost ? EXIT_CODE_LOST : child_exit_code(supervision->child_status);
 }
 
 /* Gives the lock back. COMMAND's own status outlives a failure of that: its work
@@ -246,6 +243,10 @@ static int perform(struct run *run)
     result = database_open(run->arguments, &config, &run->database);
     if (result != -1)
         return result;
+    run->supervision.client = run->database.client;
+    result = supervise_prepare(&run->supervision);
+    if (result != -1)
+        return result;
     result = take(run);
     held_since_ms = clock_ms();
     if (result == -1)
@@ -268,6 +269,7 @@ int command_run(const struct arguments *arguments)
     run.arguments = arguments;
     run.terminal.descriptor = -1;
     run.report.file.descriptor = -1;
+    run.supervision = (struct supervision){.arguments = arguments, .terminal = &run.terminal};
     run.outcome.status = DBLOCK_E_CLOSED; /* no acquire was made */
     run.outcome.take = &run.take;
     take_init(&run.take, arguments);

@@ -3,6 +3,7 @@
  * (CONFIG_PROC_CHILDREN) leaves the process group as the only means. */
 #include "descendants.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -12,28 +13,35 @@
  * ours. They cannot be told apart later; then only the group is looked after. */
 static bool are_all_of_command;
 
+static FILE *children; /* NULL: there is no list */
+
 /* Sends `number` (0 none) to each; returns how many there are. */
 static unsigned for_each(pid_t except, int number)
 {
-    char path[64];
     unsigned n_found = 0;
-    FILE *file;
     long pid;
 
-    /* Orphans are given to the first thread, which is the one that forks, too. */
-    (void)snprintf(path, sizeof path, "/proc/self/task/%ld/children", (long)getpid());
-    file = fopen(path, "re");
-    if (file == NULL)
+    if (children == NULL)
         return 0;
-    while (fscanf(file, "%ld", &pid) == 1) {
+    rewind(children); /* the kernel makes the list anew */
+    while (fscanf(children, "%ld", &pid) == 1) {
         if (pid <= 1 || (pid_t)pid == except)
             continue;
         n_found++;
         if (number != 0)
             (void)kill((pid_t)pid, number);
     }
-    (void)fclose(file);
     return n_found;
+}
+
+int descendants_prepare(void)
+{
+    char path[64];
+
+    /* Orphans are given to the first thread, which is the one that forks, too. */
+    (void)snprintf(path, sizeof path, "/proc/self/task/%ld/children", (long)getpid());
+    children = fopen(path, "re");
+    return children != NULL || (errno != EMFILE && errno != ENFILE && errno != ENOMEM) ? 0 : -1;
 }
 
 void descendants_adopt(void)

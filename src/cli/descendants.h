@@ -8,6 +8,10 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+/* Opens the list of them: there may be no descriptor left when they are to be ended. 0, or -1 with
+ * errno; a kernel without that list is no failure. */
+int descendants_prepare(void);
+
 /* Makes this process the subreaper. Before COMMAND and its guardian are started. */
 void descendants_adopt(void);
 

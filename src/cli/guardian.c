@@ -36,29 +36,23 @@ _Noreturn static void guard(int descriptor, pid_t group)
     _exit(0);
 }
 
+int guardian_prepare(struct guardian *guardian)
+{
+    *guardian = GUARDIAN_NONE;
+    return pipe2(guardian->ends, O_CLOEXEC);
+}
+
 void guardian_start(struct guardian *guardian, pid_t group)
 {
     sigset_t old_mask;
-    int ends[2];
 
-    guardian->pid = -1;
-    guardian->descriptor = -1;
-    if (pipe2(ends, O_CLOEXEC) != 0) {
-        message_detail("no guardian: %s", strerror(errno));
-        return;
-    }
     signals_block_all(&old_mask);
     guardian->pid = fork();
     if (guardian->pid == 0)
-        guard(ends[0], group);
+        guard(guardian->ends[0], group);
     signals_restore_mask(&old_mask);
-    if (guardian->pid < 0) {
+    if (guardian->pid < 0)
         message_detail("no guardian: %s", strerror(errno));
-        (void)close(ends[1]);
-    } else {
-        guardian->descriptor = ends[1];
-    }
-    (void)close(ends[0]);
 }
 
 void guardian_stop(struct guardian *guardian)
@@ -68,8 +62,9 @@ void guardian_stop(struct guardian *guardian)
         while (waitpid(guardian->pid, NULL, 0) < 0 && errno == EINTR)
             continue;
     }
-    if (guardian->descriptor >= 0)
-        (void)close(guardian->descriptor);
-    guardian->pid = -1;
-    guardian->descriptor = -1;
+    if (guardian->ends[0] >= 0) {
+        (void)close(guardian->ends[0]);
+        (void)close(guardian->ends[1]);
+    }
+    *guardian = GUARDIAN_NONE;
 }

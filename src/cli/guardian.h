@@ -8,14 +8,19 @@
 #include <sys/types.h>
 
 struct guardian {
-    pid_t pid;      /* -1: there is none */
-    int descriptor; /* the end that dies with dblock */
+    pid_t pid;   /* -1: there is none */
+    int ends[2]; /* of a pipe: both ends die with dblock, and the guardian has the first */
 };
+
+#define GUARDIAN_NONE ((struct guardian){.pid = -1, .ends = {-1, -1}})
+
+/* What it needs, before COMMAND is started. 0, or -1 with errno. */
+int guardian_prepare(struct guardian *guardian);
 
 /* Without one the run goes on: it is the second line of defence. */
 void guardian_start(struct guardian *guardian, pid_t group);
 
-/* Ends it and collects it; nothing is sent to the group. */
+/* Ends it and collects it, if there is one; nothing is sent to the group. */
 void guardian_stop(struct guardian *guardian);
 
 #endif

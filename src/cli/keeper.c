@@ -52,18 +52,16 @@ static bool write_all(int descriptor, const void *bytes, size_t size)
 
 /* Until PID has ended, the lock is lost or released by its grant, or somebody ends
  * the keeper. */
-static void keep(dblock_client *client, pid_t pid, int pid_fd)
+static void keep(dblock_client *client, int events_fd, pid_t pid, int pid_fd)
 {
     struct dblock_event event = DBLOCK_EVENT_INIT;
     struct signal_notice notice;
     struct pollfd sources[3] = {
         {.fd = pid_fd, .events = POLLIN},
         {.fd = signals_fd(), .events = POLLIN},
-        {.fd = -1, .events = POLLIN},
+        {.fd = events_fd, .events = POLLIN},
     };
 
-    if (dblock_client_fd(client, &sources[2].fd, NULL) != DBLOCK_OK)
-        return;
     for (;;) {
         if (poll(sources, 3, pid_fd < 0 ? LOOK_MS : -1) < 0 && errno != EINTR)
             return;
@@ -87,12 +85,31 @@ static bool detach(void)
            dup2(null, STDOUT_FILENO) >= 0;
 }
 
+/* Whatever keeping a lock needs, once it is there and before anybody is told so. Returns -1, or
+ * the exit status after a message. */
+static int prepare(dblock_client *client, int *ret_events_fd)
+{
+    struct dblock_error error;
+    dblock_status status = dblock_client_fd(client, ret_events_fd, &error);
+
+    if (status != DBLOCK_OK) {
+        message_error(&error, "not taken");
+        return exit_code_of(status);
+    }
+    if (!detach()) {
+        message_failure("cannot go into the background: %s", strerror(errno));
+        return EXIT_CODE_MACHINE;
+    }
+    return -1;
+}
+
 _Noreturn static void be_keeper(
     const struct arguments *arguments, int pid_fd, int report_fd, const sigset_t *mask)
 {
     struct acquisition acquisition;
     struct database database;
     dblock_lock *lock = NULL;
+    int events_fd;
 
     descriptors_close(STDERR_FILENO + 1, pid_fd, report_fd);
     memset(&database, 0, sizeof database);
@@ -101,21 +118,18 @@ _Noreturn static void be_keeper(
     signals_restore_mask(mask);
     if (acquisition.result == -1)
         acquisition_make(arguments, true, &database, &lock, &acquisition);
-    if (lock != NULL && !detach()) {
-        message_failure("cannot go into the background: %s", strerror(errno));
-        acquisition.result = EXIT_CODE_MACHINE;
-        (void)dblock_release(lock, NULL); /* a failure leaves it to the ttl */
-    }
+    if (lock != NULL)
+        acquisition.result = prepare(database.client, &events_fd);
     /* Nobody reads it if the other process has been killed: then nobody knows the
      * grant, and the lock is given back below. */
     if (write_all(report_fd, &acquisition, sizeof acquisition) && acquisition.result == -1 &&
         lock != NULL) {
         (void)close(report_fd);
         (void)dup2(STDOUT_FILENO, STDERR_FILENO);
-        keep(database.client, (pid_t)arguments->parent_pid, pid_fd);
+        keep(database.client, events_fd, (pid_t)arguments->parent_pid, pid_fd);
     }
     if (lock != NULL)
-        (void)dblock_release(lock, NULL); /* as above */
+        (void)dblock_release(lock, NULL); /* a failure leaves it to the ttl */
     dblock_lock_free(lock);
     database_close(&database);
     _exit(EXIT_CODE_DONE);
@@ -176,6 +190,7 @@ void keeper_start(
 {
     pid_t pid = (pid_t)arguments->parent_pid;
     int pid_fd = open_process(pid);
+    int cause = errno;
     sigset_t mask;
     int ends[2];
 
@@ -184,6 +199,12 @@ void keeper_start(
     if (pid_fd < 0 && kill(pid, 0) != 0 && errno == ESRCH) {
         ret_acquisition->result =
             message_usage(arguments->command->name, "-P: there is no process %ld", (long)pid);
+        return;
+    }
+    /* A kernel without such descriptors is one thing; another is that there is none to be had. */
+    if (pid_fd < 0 && (cause == EMFILE || cause == ENFILE || cause == ENOMEM)) {
+        message_failure("cannot make a descriptor: %s", strerror(cause));
+        ret_acquisition->result = EXIT_CODE_MACHINE;
         return;
     }
     if (pipe2(ends, O_CLOEXEC) != 0) {

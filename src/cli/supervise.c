@@ -11,7 +11,7 @@
 #include "clock.h"
 #include "descendants.h"
 #include "duration.h"
-#include "guardian.h"
+#include "exit_code.h"
 #include "message.h"
 #include "signal_name.h"
 #include "signals.h"
@@ -39,7 +39,6 @@ enum winding_up { RUNNING, TOLD, KILLED };
 
 struct loop {
     struct supervision *supervision;
-    struct guardian guardian;
     enum winding_up state;
     uint64_t tell_at_ms;     /* NEVER, or when the first signal is due */
     uint64_t kill_at_ms;     /* NEVER, or when KILL is */
@@ -86,7 +85,7 @@ static void end_all(struct loop *loop)
     loop->tell_at_ms = NEVER;
     loop->supervision->is_lost = true;
     send_signal(loop, SIGKILL);
-    descendants_kill(loop->guardian.pid);
+    descendants_kill(loop->supervision->guardian.pid);
 }
 
 static const char *cause_text(int cause)
@@ -272,7 +271,7 @@ static void look_at_clock(struct loop *loop)
 
     if (loop->guardian_at_ms <= now_ms && !loop->is_child_over) {
         loop->guardian_at_ms = NEVER;
-        guardian_start(&loop->guardian, loop->supervision->child);
+        guardian_start(&loop->supervision->guardian, loop->supervision->child);
     }
     if (loop->kill_at_ms <= now_ms) {
         message_warning("\"%s\": the grace is over; KILL", loop->name);
@@ -295,7 +294,7 @@ static bool is_over(const struct loop *loop)
     /* The lock is lost: nothing that came from COMMAND is to go on. */
     if (!is_foreground(loop) && kill(-loop->supervision->child, 0) == 0)
         return false;
-    return !descendants_exist(loop->guardian.pid);
+    return !descendants_exist(loop->supervision->guardian.pid);
 }
 
 static int poll_timeout(const struct loop *loop)
@@ -314,27 +313,44 @@ static int poll_timeout(const struct loop *loop)
     return next_ms - now_ms > 60000 ? 60000 : (int)(next_ms - now_ms);
 }
 
+int supervise_prepare(struct supervision *supervision)
+{
+    struct dblock_error error;
+    dblock_status status;
+
+    supervision->guardian = GUARDIAN_NONE;
+    status = dblock_client_fd(supervision->client, &supervision->events_fd, &error);
+    if (status != DBLOCK_OK) {
+        message_error(&error, "not run");
+        return exit_code_of(status);
+    }
+    if ((!supervision->arguments->is_foreground && guardian_prepare(&supervision->guardian) != 0) ||
+        descendants_prepare() != 0) {
+        message_failure("cannot make a descriptor: %s; not run; raise the limit of open files "
+                        "(ulimit -n), or close some",
+            strerror(errno));
+        return EXIT_CODE_MACHINE;
+    }
+    return -1;
+}
+
 void supervise(struct supervision *supervision)
 {
     struct loop loop = {
         .supervision = supervision,
-        .guardian = {.pid = -1, .descriptor = -1},
         .tell_at_ms = NEVER,
         .kill_at_ms = NEVER,
         .guardian_at_ms = NEVER,
     };
     struct pollfd sources[2] = {
         {.fd = signals_fd(), .events = POLLIN},
-        {.fd = -1, .events = POLLIN},
+        {.fd = supervision->events_fd, .events = POLLIN},
     };
-    struct dblock_error error;
 
     (void)text_escape(supervision->arguments->operand, loop.name, sizeof loop.name);
     supervision->is_lost = false;
     if (!supervision->arguments->is_foreground)
         loop.guardian_at_ms = clock_ms() + GUARDIAN_AFTER_MS;
-    if (dblock_client_fd(supervision->client, &sources[1].fd, &error) != DBLOCK_OK)
-        message_error(&error, "a lost lock would go unnoticed");
     /* COMMAND may have ended before its signal was caught. */
     look_at_children(&loop);
     while (!is_over(&loop)) {
@@ -347,5 +363,5 @@ void supervise(struct supervision *supervision)
     /* An event that came together with the end of COMMAND counts. */
     look_at_events(&loop);
     terminal_take_back(supervision->terminal, supervision->child);
-    guardian_stop(&loop.guardian);
+    guardian_stop(&supervision->guardian);
 }

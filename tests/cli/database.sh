@@ -207,22 +207,52 @@ fi
 
 # A driver that is there is not said to be missing: descriptors are. What they are needed for first
 # depends on how many there are.
-for n in 4 5 6 7 8 9 10 11 12; do
-    bash -c "ulimit -n $n; exec 3>&-; exec '$DBLOCK' run -d 'sqlite:$folder/option.db' --report '$folder/report' x true" \
-        > "$folder/out" 2> "$folder/err"
+# A lock that cannot be watched is not had either: nothing runs under it, and it is free.
+use_few()
+{
+    bash -c "ulimit -n $n; exec 3>&-; exec '$DBLOCK' \"\$@\"" few "$@" > "$folder/out" 2> "$folder/err"
     status=$?
-    check "with $n descriptors: 0 or 71, or not even a start ($status)" \
+    err=$(cat "$folder/err")
+    on="$1 with $n descriptors"
+    check "$on: 0 or 71, or not even a start ($status)" \
         [ $status = 0 -o $status = 71 -o $status = 127 ]
-    unlike "$(cat "$folder/err")" 'install the package' "with $n descriptors: the package is there"
-    [ $status = 0 ] || like "$(cat "$folder/err")" \
-        'Too many open files|file descriptors|Error 24' "with $n descriptors: is what is said"
+    unlike "$err" 'install the package' "$on: the package is there"
+    if [ $status = 0 ]; then
+        is "$err" '' "$on: all is well"
+    else
+        like "$err" 'Too many open files|file descriptors|Error 24' "$on: is what is said"
+    fi
+}
+url=sqlite:$folder/option.db
+for n in 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    rm -f "$folder/ran"
+    use_few run -d "$url" --report "$folder/report" x -- touch "$folder/ran"
+    if [ $status = 0 ]; then
+        check "$on: COMMAND has run" [ -e "$folder/ran" ]
+    else
+        check "$on: COMMAND has not run" [ ! -e "$folder/ran" ]
+    fi
+    check "$on: the lock is free" is_free -d "$url" x
+    use_few acquire -P $$ -t 2 -d "$url" "kept-$n"
+    if [ $status = 0 ]; then
+        check "$on: is held" is_held -d "$url" "kept-$n"
+        exits 0 "$on: and given back" "$DBLOCK" release -d "$url" "$(cat "$folder/out")"
+    else
+        check "$on: is free" is_free -d "$url" "kept-$n"
+    fi
 done
 # On servers, where the client libraries say it in words of their own.
 for url in ${DBLOCK_TEST_PGSQL:+"$DBLOCK_TEST_PGSQL"} ${DBLOCK_TEST_MYSQL_SOCKET:+"$DBLOCK_TEST_MYSQL_SOCKET"}; do
     on=${url%%:*}
+    # the connection is made last: by as many as are not enough by one
+    n=24
+    while [ $n -gt 4 ] && DBLOCK_URL=$url \
+        bash -c "ulimit -n $n; exec '$DBLOCK' run -n x true" 2> /dev/null; do
+        n=$((n - 1))
+    done
     DBLOCK_URL=$url exits 71 "$on: no descriptor for the connection" \
-        bash -c "ulimit -n 8; exec '$DBLOCK' run -n x true"
-    like "$err" 'ulimit -n' "$on: says which limit"
+        bash -c "ulimit -n $n; exec '$DBLOCK' run -n x true"
+    like "$err" 'cannot connect.*ulimit -n' "$on: says which limit"
     # a build with sanitizers does not even start
     if bash -c "ulimit -v 5000; exec '$DBLOCK' help" > /dev/null 2>&1; then
         DBLOCK_URL=$url exits 71 "$on: no memory for the driver" \
