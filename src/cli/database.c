@@ -156,11 +156,10 @@ static int find_url(const struct arguments *arguments, struct database *database
     if (arguments->database != NULL) {
         database->is_from_option = true;
         result = resolve(arguments->database, NULL, database);
-        if (url_has_password(arguments->database)) {
-            url_hide_password(arguments->database);
+        if (url_has_password(arguments->database))
             message_note("a password on the command line can be seen by others until it is "
                          "overwritten; $DBLOCK_URL or -d @FILE keeps it to yourself");
-        }
+        url_hide_password(arguments->database);
         return result;
     }
     if (environment != NULL && environment[0] != '\0')

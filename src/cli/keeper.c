@@ -8,6 +8,7 @@
 #include "exit_code.h"
 #include "message.h"
 #include "signals.h"
+#include "url.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -220,6 +221,8 @@ void keeper_start(
         be_keeper(arguments, pid_fd, ends[1], &mask);
     }
     (void)close(ends[1]);
+    if (arguments->database != NULL)
+        url_hide_password(arguments->database); /* the keeper has read it in its own memory */
     ret_acquisition->result = EXIT_CODE_MACHINE;
     if (*ret_keeper < 0)
         message_failure("cannot start a process: %s", strerror(errno));

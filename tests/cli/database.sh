@@ -172,6 +172,43 @@ else
     until_true 'the password is overwritten' hidden && pass 'the password is not in ps'
     kill -TERM "$pid"
     ended "$pid" 143 'TERM ends the wait for a database'
+    # what waits for the keeper of a lock has the same words as the keeper
+    start "$DBLOCK" acquire -P $$ -t 10 -d "$scheme://user:secretword@127.0.0.1:1/d" -w 60 x
+    pid=$!
+    shown()
+    {
+        local child
+        for child in "$1" $(cat "/proc/$1/task/$1/children"); do
+            tr '\0' ' ' < "/proc/$child/cmdline"
+        done
+    }
+    all_hidden()
+    {
+        [ "$(shown "$pid" | grep -o 'user:xxxxxxxxxx@' | wc -l)" = 2 ]
+    }
+    until_true 'acquire -P: the password is overwritten in both processes' all_hidden &&
+        pass 'acquire -P: the password is not in ps'
+    kill -TERM "$pid"
+    ended "$pid" 143 'TERM ends that wait, too'
+fi
+# What libpq takes for a password without looking like one.
+if has_driver postgresql; then
+    for url in 'postgresql://127.0.0.1:1/d?user=u&p%61ssword=secretword' \
+        'postgresql://127.0.0.1:1/d?user=u&%73slpasswor%64=secretword' \
+        'postgresql://u:secretword?x@127.0.0.1:1/d'; do
+        start "$DBLOCK" run -v -d "$url" -w 60 x -- true
+        pid=$!
+        tried()
+        {
+            grep -q 'trying again' "$folder/started.err"
+        }
+        until_true "$url: is tried" tried
+        unlike "$(tr '\0' ' ' < "/proc/$pid/cmdline")" secret "$url: is not in ps"
+        like "$(cat "$folder/started.err")" 'a password on the command line' "$url: is warned of"
+        unlike "$(cat "$folder/started.err")" secret "$url: is in no message"
+        kill -TERM "$pid"
+        ended "$pid" 143 "$url: TERM ends the wait"
+    done
 fi
 
 # A full disk: one of a few pages, in a name space of our own.
