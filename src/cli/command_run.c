@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 /* The grace of a lock that ends with its connection: there is no ttl to take a part
  * of. */
@@ -198,6 +199,13 @@ static int run_child(struct run *run)
     return supervision->is_lost ? EXIT_CODE_LOST : child_exit_code(supervision->child_status);
 }
 
+/* Is there nothing to give back, and nobody who would hear of it? A release and the end of a
+ * connection wait for their answers, and whoever waits for our exit status would wait with them. */
+static bool is_all_lost(const struct run *run)
+{
+    return run->outcome.is_lost && run->supervision.is_out_of_reach;
+}
+
 /* Gives the lock back. COMMAND's own status outlives a failure of that: its work
  * was protected, and the lock is free within the ttl. */
 static int release(struct run *run, int result)
@@ -205,7 +213,7 @@ static int release(struct run *run, int result)
     struct dblock_error error;
     dblock_status status;
 
-    if (run->take.lock == NULL)
+    if (run->take.lock == NULL || is_all_lost(run))
         return result;
     status = dblock_release(run->take.lock, &error);
     if (status < 0) {
@@ -277,6 +285,8 @@ int command_run(const struct arguments *arguments)
     result = perform(&run);
     run.outcome.exit_code = result;
     report_finish(&run.report, &run.outcome);
+    if (is_all_lost(&run))
+        _exit(result); /* not exit(): the library's threads are still at it */
     dblock_lock_free(run.take.lock);
     database_close(&run.database);
     child_plan_clear(&run.plan);

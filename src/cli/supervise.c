@@ -139,6 +139,7 @@ static void on_expiring(struct loop *loop, const struct dblock_event *event)
     uint64_t grace_ms = supervision->kill_after_ms;
     uint64_t early_ms = event->remaining_ms > grace_ms ? event->remaining_ms - grace_ms : 0;
 
+    loop->supervision->is_out_of_reach = true;
     if (loop->state != RUNNING || loop->is_child_over)
         return;
     if (supervision->arguments->on_lost == ON_LOST_WARN) {
@@ -154,6 +155,7 @@ static void on_expiring(struct loop *loop, const struct dblock_event *event)
 
 static void on_restored(struct loop *loop)
 {
+    loop->supervision->is_out_of_reach = false;
     if (loop->state != RUNNING)
         return; /* it has been told to end: there is no way back */
     if (loop->tell_at_ms != NEVER)
@@ -168,6 +170,8 @@ static void on_lost(struct loop *loop, const struct dblock_event *event)
     uint64_t kill_at_ms = clock_ms() + supervision->kill_after_ms;
 
     loop->supervision->is_lost = true;
+    loop->supervision->is_out_of_reach =
+        event->cause != DBLOCK_CAUSE_BROKEN && event->cause != DBLOCK_CAUSE_SERVER;
     announce(loop, "is lost", event, 0);
     if (supervision->arguments->on_lost == ON_LOST_WARN || loop->state == KILLED ||
         loop->is_child_over)
@@ -349,6 +353,7 @@ void supervise(struct supervision *supervision)
 
     (void)text_escape(supervision->arguments->operand, loop.name, sizeof loop.name);
     supervision->is_lost = false;
+    supervision->is_out_of_reach = false;
     if (!supervision->arguments->is_foreground)
         loop.guardian_at_ms = clock_ms() + GUARDIAN_AFTER_MS;
     /* COMMAND may have ended before its signal was caught. */

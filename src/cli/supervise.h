@@ -29,6 +29,7 @@ struct supervision {
     int child_status; /* as of waitpid(2) */
     bool is_lost;     /* the lock, while COMMAND ran; or COMMAND was told to end, as it was
                        * about to be lost */
+    bool is_out_of_reach; /* the database, by what was heard of the lock last */
 };
 
 /* Gets what the supervision needs of the machine, by `arguments` and `client`, before there is a

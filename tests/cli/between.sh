@@ -40,6 +40,7 @@ if [ -z "$between_pgsql$between_mysql" ]; then
     exit 77
 fi
 start haproxy -db -f "$folder/haproxy.cfg"
+haproxy=$!
 
 # Heartbeats every two thirds of a second, so each finds its connection ended: it is held beyond
 # its ttl, and nobody else gets it before it is given back.
@@ -73,6 +74,26 @@ told()
     exits 0 "$on: others get it" "$DBLOCK" run -S "$strategy" -w 10 "$name" -- true
 }
 
+# Nothing passes any more, and nobody says so. The exit status does not wait for answers to a
+# release and to a farewell.
+silent()
+{
+    local strategy=$1 begun
+    rm -f "$folder/began"
+    start "$DBLOCK" run -S "$strategy" -t 2 --report "$folder/report" "$name" -- \
+        sh -c "touch $folder/began; exec sleep 60"
+    holder=$!
+    until_true "$on, silence: is held" test -e "$folder/began" || return
+    kill -STOP "$haproxy"
+    begun=$SECONDS
+    ended "$holder" 76 "$on, silence: the holder is told"
+    check "$on, silence: soon" test $((SECONDS - begun)) -le 5
+    kill -CONT "$haproxy"
+    out=$(cat "$folder/report")
+    is "$(json '[.outcome, .exit] | @json')" '["lost",76]' "$on, silence: is reported"
+    exits 0 "$on, silence: others get it" "$DBLOCK" run -S "$strategy" -w 10 "$name" -- true
+}
+
 through()
 {
     local strategy
@@ -80,6 +101,8 @@ through()
         on="$1 $strategy"
         held "$strategy"
     done
+    on="$1 lease"
+    silent lease
     for strategy in row advisory; do
         on="$1 $strategy"
         told "$strategy"
