@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* borrowed.c - a program with one connection and no thread beside it: the lock goes over the
  * program's own connection, and comes back with the transaction that it protects.
- *
  *     borrowed sqlite:/tmp/app.db      (cc borrowed.c -ldblock -ldblock-sqlite -lsqlite3) */
 #include <dblock/sqlite.h>
 #include <sqlite3.h>
-
 #include <stdio.h>
 #include <string.h>
 
@@ -18,8 +16,7 @@ static int run(sqlite3 *database, const char *sql)
 }
 
 /* Nothing renews the lock: it is short, or is extended between two pieces of the work. */
-static dblock_status count_once(
-    dblock_client *client, sqlite3 *database, struct dblock_error *error)
+static dblock_status count_once(dblock_client *client, sqlite3 *database, struct dblock_error *error)
 {
     struct dblock_options options = DBLOCK_OPTIONS_INIT;
     dblock_lock *lock = NULL;

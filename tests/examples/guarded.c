@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* guarded.c - the database itself refuses a holder that was stopped for too long: what
  * it writes is in a transaction that is bound to the lock. Two tellers, one account.
- *
  *     guarded sqlite:/tmp/app.db        (cc guarded.c -ldblock -ldblock-sqlite -lsqlite3) */
 #include <dblock/sqlite.h>
 #include <sqlite3.h>
-
 #include <stdio.h>
 #include <string.h>
+
+static int run(sqlite3 *database, const char *sql)
+{
+    return sqlite3_exec(database, sql, NULL, NULL, NULL);
+}
 
 /* 0 if it was written. */
 static int deposit(dblock_lock *lock, sqlite3 *database)
@@ -15,17 +18,13 @@ static int deposit(dblock_lock *lock, sqlite3 *database)
     struct dblock_error error;
     dblock_status status;
 
-    if (sqlite3_exec(database, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK) {
-        printf("not written: %s\n", sqlite3_errmsg(database));
-        return -1;
-    }
+    (void)run(database, "BEGIN IMMEDIATE"); /* outside of a transaction there is no guard */
     status = dblock_sqlite_guard(lock, database, sqlite3_sourceid(), &error);
     if (status == DBLOCK_OK &&
-        sqlite3_exec(database, "UPDATE account SET balance = balance + 1; COMMIT", NULL, NULL,
-            NULL) == SQLITE_OK)
+        run(database, "UPDATE account SET balance = balance + 1; COMMIT") == SQLITE_OK)
         return 0;
     printf("not written: %s\n", status < 0 ? error.message : dblock_status_text(status));
-    (void)sqlite3_exec(database, "ROLLBACK", NULL, NULL, NULL);
+    (void)run(database, "ROLLBACK");
     return -1;
 }
 
@@ -37,27 +36,22 @@ int main(int argc, char **argv)
     dblock_lock *slow = NULL, *quick = NULL;
     dblock_status status = DBLOCK_E_DATABASE;
     sqlite3 *database = NULL;
-    int result = 1;
 
-    if (sqlite3_open(url + strlen("sqlite:"), &database) == SQLITE_OK &&
-        sqlite3_exec(database, "DROP TABLE IF EXISTS account; CREATE TABLE account (balance);"
-            " INSERT INTO account VALUES (0)", NULL, NULL, NULL) == SQLITE_OK)
-        status = dblock_open(dblock_sqlite_driver(), url, NULL, &client, &error);
-    else
-        (void)snprintf(error.message, sizeof error.message, "%s", sqlite3_errmsg(database));
-    if (status == DBLOCK_OK)
-        status = dblock_acquire(client, "account", NULL, &slow, &error);
-    if (status == DBLOCK_OK) /* the slow one is stopped; its lock is taken away, and */
-        status = dblock_break(client, "account", DBLOCK_LEASE, 0, &error);
-    if (status == DBLOCK_OK) /* somebody else has it now */
-        status = dblock_acquire(client, "account", NULL, &quick, &error);
-    if (status == DBLOCK_OK)
-        result = deposit(quick, database) != 0 || deposit(slow, database) == 0;
-    else
+    if (sqlite3_open(url + strlen("sqlite:"), &database) != SQLITE_OK ||
+        run(database, "DROP TABLE IF EXISTS account; CREATE TABLE account (balance);"
+            " INSERT INTO account VALUES (0)") != SQLITE_OK)
+        fprintf(stderr, "guarded: %s\n", sqlite3_errmsg(database));
+    else if ((status = dblock_open(dblock_sqlite_driver(), url, NULL, &client, &error)) ||
+        (status = dblock_acquire(client, "account", NULL, &slow, &error)) ||
+        /* the slow one is stopped; its lock is taken away, and somebody else has it now */
+        (status = dblock_break(client, "account", DBLOCK_LEASE, 0, &error)) ||
+        (status = dblock_acquire(client, "account", NULL, &quick, &error)))
         fprintf(stderr, "guarded: %s\n", status < 0 ? error.message : dblock_status_text(status));
+    else if (deposit(quick, database) != 0 || deposit(slow, database) == 0)
+        status = DBLOCK_E_DATABASE; /* the wrong one was refused */
     dblock_lock_free(quick);
     dblock_lock_free(slow);
     dblock_close(client);
     (void)sqlite3_close(database);
-    return result;
+    return status != DBLOCK_OK;
 }

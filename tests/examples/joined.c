@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* joined.c - one order, two requests: each locks the order in its own transaction, and COMMIT
  * is what lets the next one in. Nobody has to remember to unlock.
- *
  *     joined sqlite:/tmp/app.db        (cc joined.c -ldblock -ldblock-sqlite -lsqlite3) */
 #include <dblock/sqlite.h>
 #include <sqlite3.h>
-
 #include <stdio.h>
 #include <string.h>
 
