@@ -7,12 +7,10 @@
 #include "guardian.h"
 
 #include "descriptors.h"
-#include "message.h"
 #include "signals.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -42,17 +40,19 @@ int guardian_prepare(struct guardian *guardian)
     return pipe2(guardian->ends, O_CLOEXEC);
 }
 
-void guardian_start(struct guardian *guardian, pid_t group)
+bool guardian_start(struct guardian *guardian, pid_t group)
 {
     sigset_t old_mask;
+    int cause;
 
     signals_block_all(&old_mask);
     guardian->pid = fork();
     if (guardian->pid == 0)
         guard(guardian->ends[0], group);
+    cause = errno;
     signals_restore_mask(&old_mask);
-    if (guardian->pid < 0)
-        message_detail("no guardian: %s", strerror(errno));
+    errno = cause;
+    return guardian->pid > 0;
 }
 
 void guardian_stop(struct guardian *guardian)

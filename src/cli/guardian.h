@@ -5,6 +5,7 @@
 #ifndef CLI_GUARDIAN_H
 #define CLI_GUARDIAN_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct guardian {
@@ -17,8 +18,8 @@ struct guardian {
 /* What it needs, before COMMAND is started. 0, or -1 with errno. */
 int guardian_prepare(struct guardian *guardian);
 
-/* Without one the run goes on: it is the second line of defence. */
-void guardian_start(struct guardian *guardian, pid_t group);
+/* False, with errno, if there can be no process now. */
+bool guardian_start(struct guardian *guardian, pid_t group);
 
 /* Ends it and collects it, if there is one; nothing is sent to the group. */
 void guardian_stop(struct guardian *guardian);

@@ -35,6 +35,9 @@
  * has no children yet: those that end at once do without. */
 #define GUARDIAN_AFTER_MS UINT64_C(5)
 
+/* Between two guardians, where somebody ends them or no process can be had. */
+#define GUARDIAN_AGAIN_MS UINT64_C(1000)
+
 enum winding_up { RUNNING, TOLD, KILLED };
 
 struct loop {
@@ -44,6 +47,8 @@ struct loop {
     uint64_t kill_at_ms;     /* NEVER, or when KILL is */
     uint64_t give_up_at_ms;  /* once KILLED */
     uint64_t guardian_at_ms; /* NEVER, or when it is to be started */
+    uint64_t guardian_since_ms;
+    bool is_guardian_missed; /* has been said */
     bool is_child_over;
     char name[ESCAPED_SIZE(DBLOCK_NAME_MAX)];
 };
@@ -229,14 +234,39 @@ static void on_stopped(struct loop *loop, int number)
     send_signal(loop, SIGCONT);
 }
 
+/* Without a guardian, a dblock that is killed leaves the rest of COMMAND's group behind. */
+static void miss_guardian(struct loop *loop, const char *cause)
+{
+    if (!loop->is_guardian_missed)
+        message_warning("dblock-guardian, which would end COMMAND's group if dblock is killed, is "
+                        "missing (%s); starting another",
+            cause);
+    loop->is_guardian_missed = true;
+    loop->guardian_at_ms = loop->guardian_since_ms + GUARDIAN_AGAIN_MS;
+}
+
+static void start_guardian(struct loop *loop)
+{
+    loop->guardian_at_ms = NEVER;
+    loop->guardian_since_ms = clock_ms();
+    if (loop->is_child_over)
+        return;
+    if (!guardian_start(&loop->supervision->guardian, loop->supervision->child))
+        miss_guardian(loop, strerror(errno));
+}
+
 static void look_at_children(struct loop *loop)
 {
     int status;
     pid_t pid;
 
     while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+        if (pid == loop->supervision->guardian.pid && !WIFSTOPPED(status)) {
+            loop->supervision->guardian.pid = -1;
+            miss_guardian(loop, "it was ended");
+        }
         if (pid != loop->supervision->child)
-            continue; /* an orphan that we were given, or the guardian */
+            continue; /* the guardian, or an orphan that we were given */
         if (WIFSTOPPED(status)) {
             on_stopped(loop, WSTOPSIG(status));
         } else {
@@ -273,10 +303,8 @@ static void look_at_clock(struct loop *loop)
 {
     uint64_t now_ms = clock_ms();
 
-    if (loop->guardian_at_ms <= now_ms && !loop->is_child_over) {
-        loop->guardian_at_ms = NEVER;
-        guardian_start(&loop->supervision->guardian, loop->supervision->child);
-    }
+    if (loop->guardian_at_ms <= now_ms)
+        start_guardian(loop);
     if (loop->kill_at_ms <= now_ms) {
         message_warning("\"%s\": the grace is over; KILL", loop->name);
         end_all(loop);

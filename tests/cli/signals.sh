@@ -79,6 +79,34 @@ for strategy in lease insert row advisory; do
     exits 0 "$strategy: the lock is free again" "$DBLOCK" run -w 8 -S $strategy x true
 done
 
+# kill -9 of the guardian: another takes its place, so that the promise stands.
+guardian_of()
+{
+    local child
+    for child in $(cat "/proc/$1/task/$1/children"); do
+        ! grep -q guardian "/proc/$child/comm" || echo "$child"
+    done
+}
+has_another()
+{
+    local now
+    now=$(guardian_of "$pid")
+    [ -n "$now" ] && [ "$now" != "$first" ]
+}
+rm -f "$folder/ready" "$folder/grandchild"
+start "$DBLOCK" run x -- "$folder/child"
+pid=$!
+until_true 'its child runs' exists "$folder/grandchild"
+until_true 'the guardian runs' has_guardian "$pid"
+first=$(guardian_of "$pid")
+kill -KILL "$first"
+until_true 'another guardian runs' has_another && pass 'a guardian that is killed is replaced'
+like "$(cat "$folder/started.err")" 'dblock-guardian, .* is missing .*; starting another' 'which is said'
+kill -KILL "$pid"
+until_true 'its child is gone' gone "$(cat "$folder/grandchild")" &&
+    pass 'and kill -9 of dblock ends the whole group'
+exits 0 "the lock is another's to take" "$DBLOCK" break -q -y x
+
 # A stopped COMMAND is ended as well.
 rm -f "$folder/ready"
 start "$DBLOCK" run x -c 'echo $$ > "$HOME/ready"; exec sleep 300'
