@@ -249,14 +249,14 @@ void dblk_link_return(dblock_client *client, struct dblk_link *link)
 }
 
 /* A row that is locked is most often so for the moment of somebody's take; a guarded transaction
- * still stands there after this. */
-enum { PINNED_LONG_US = 40000 };
+ * still stands there after this. Both, as on a machine that is busy one look may take longer. */
+enum { PINNED_LONG_US = 40000, PINNED_LOOKS = 4 };
 
 static int may_repeat(dblock_status status, int is_reused, const struct dblock_answer *answer,
     unsigned n_tries, uint64_t since_us)
 {
     if (status == DBLOCK_OK && answer->outcome == DBLOCK_ANSWER_PINNED)
-        return since_us < PINNED_LONG_US;
+        return since_us < PINNED_LONG_US || n_tries < PINNED_LOOKS;
     if (status == DBLOCK_OK)
         return answer->outcome == DBLOCK_ANSWER_AGAIN && n_tries < 60;
     return (status == DBLOCK_E_CONNECTION && is_reused && n_tries < 4) ||
