@@ -10,7 +10,8 @@ at()
 {
     local shift=$1
     shift
-    DONT_FAKE_MONOTONIC=1 faketime "$shift" "$@"
+    # a sanitizer would be the first library that is loaded
+    ASAN_OPTIONS=${ASAN_OPTIONS:-}:verify_asan_link_order=0 DONT_FAKE_MONOTONIC=1 faketime "$shift" "$@"
 }
 
 # That the clocks are wrong at all.

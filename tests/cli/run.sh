@@ -114,7 +114,7 @@ done
 # Without 32 and 33, which belong to the C library's threads.
 signals='while read -r key value; do
     case $key in Sig[BIC]*) echo "$key $((0x$value & ~(3 << 31)))" ;; esac
-done < /proc/self/status'
+done < <(cat /proc/$$/status) # at once: it changes under who reads it line by line'
 exits 0 'signal mask and dispositions' "$DBLOCK" run x -- bash -c "$signals"
 with=$out
 exits 0 'signals without' bash -c "$signals"

@@ -144,6 +144,9 @@ until_true()
 # number, and it is killed at the end
 start()
 {
+    # now, and not when the new process comes to it: what is said is looked for there
+    : > "$folder/started.out"
+    : > "$folder/started.err"
     "$@" > "$folder/started.out" 2> "$folder/started.err" < /dev/null &
     started+=("$!")
 }
