@@ -136,17 +136,18 @@ static int give_back(
         dblk_list_remove(&client->orphans, lock);
         dblk_lock_unregister(lock);
         lock->is_orphan = 0;
-        if (lock->is_freed) {
-            dblk_unlock_client(client);
-            dblk_lock_destroy(lock);
-            dblk_lock_client(client);
-        }
     } else {
         lock->retry_us = dblk_now_us() +
             dblk_backoff(++lock->n_retries, dblk_random_u64(), 5000, 250000);
     }
+    /* before the mutex is let go: who finds it gone from the list asks the database again for this */
     (void)atomic_fetch_add(&client->n_given_back, 1);
     (void)pthread_cond_broadcast(&client->given_back);
+    if (is_over && lock->is_freed) {
+        dblk_unlock_client(client);
+        dblk_lock_destroy(lock);
+        dblk_lock_client(client);
+    }
     return 1;
 }
 

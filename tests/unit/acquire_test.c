@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* acquire_test.c - an acquire that meets the end of its client, at the moments that
- * the contract suite cannot choose. */
+/* acquire_test.c - an acquire that meets what other threads of its client do, at the moments
+ * that the contract suite cannot choose. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,8 +9,10 @@
 #include <cmocka.h>
 #include <dblock/dblock.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
+#include "core/environment.h"
 #include "sim_driver.h"
 #include "test_wait.h"
 
@@ -114,11 +116,66 @@ static void row__on_an_idle_connection_has_a_time_of_its_own(void **state)
     sim_forget(WORLD);
 }
 
+static _Atomic(void *) freed; /* the lock object that the keeper is going to destroy */
+static atomic_int is_destroying, is_over;
+
+static int is_set(void *context)
+{
+    return atomic_load((atomic_int *)context);
+}
+
+/* The keeper has given the lock back, and is kept from saying so as long as it depends on it. */
+static void release_late(void *memory)
+{
+    if (memory != NULL && memory == atomic_load(&freed)) {
+        atomic_store(&is_destroying, 1);
+        (void)test_until(is_set, &is_over, 2000);
+    }
+    dblk_real_environment.release(memory);
+}
+
+static void after_busy(const struct dblock_trace *trace, void *context)
+{
+    (void)context;
+    if (trace->kind == DBLOCK_TRACE_ATTEMPT && trace->status == DBLOCK_BUSY)
+        (void)test_until(is_set, &is_destroying, 2000);
+}
+
+/* Busy with what this client has freed: it was given back between the answer and the look at it. */
+static void try__that_meets_what_was_freed_is_repeated(void **state)
+{
+    struct dblk_environment environment = dblk_real_environment;
+    struct dblock_config config = DBLOCK_CONFIG_INIT;
+    struct dblock_options options = DBLOCK_OPTIONS_INIT;
+    struct dblock_error error;
+    dblock_client *client;
+    dblock_lock *lock;
+
+    (void)state;
+    environment.release = release_late;
+    dblk_environment_set(&environment);
+    config.on_trace = after_busy;
+    assert_int_equal(DBLOCK_OK, dblock_open(sim_driver(), "sim:" WORLD, &config, &client, &error));
+    assert_int_equal(DBLOCK_OK, dblock_schema_install(client, &error));
+    lock = take(client, "x", DBLOCK_INSERT, &options);
+    atomic_store(&freed, lock);
+    sim_fault_set(WORLD, SIM_STEP_DROP, 1, SIM_FAULT_DELAY, 100000);
+    dblock_lock_free(lock);
+    lock = take(client, "x", DBLOCK_INSERT, &options);
+    assert_true(atomic_load(&is_destroying));
+    atomic_store(&is_over, 1);
+    dblock_lock_free(lock);
+    dblock_close(client);
+    sim_forget(WORLD);
+    dblk_environment_set(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fenced__that_meets_close_is_closed),
         cmocka_unit_test(row__on_an_idle_connection_has_a_time_of_its_own),
+        cmocka_unit_test(try__that_meets_what_was_freed_is_repeated),
     };
 
     return cmocka_run_group_tests_name("acquire", tests, NULL, NULL);
