@@ -137,9 +137,12 @@ static int memory_errno(const char *cause)
 static dblock_status explain(
     const struct driver_entry *entry, const char *cause, struct dblock_error *reterr)
 {
-    int number = descriptors_errno() != 0 ? descriptors_errno() : memory_errno(cause);
-    dblock_status status = fail(reterr, number != 0 ? DBLOCK_E_SYSTEM : DBLOCK_E_DRIVER);
+    int number = descriptors_errno();
+    dblock_status status;
 
+    if (number == 0)
+        number = memory_errno(cause);
+    status = fail(reterr, number != 0 ? DBLOCK_E_SYSTEM : DBLOCK_E_DRIVER);
     if (reterr == NULL)
         return status;
     (void)snprintf(reterr->message, sizeof reterr->message, "cannot load the driver for %s: %s",
