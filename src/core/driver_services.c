@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "core/environment.h"
-#include "core/error.h"
 
 /* Cuts an over-long text at a character: a lead byte without its followers goes. */
 static void cut_at_character(char *text, size_t size)
@@ -61,12 +60,6 @@ dblock_status dblock_error_set(
     if (hint != NULL)
         dblock_text_copy(error->hint, sizeof error->hint, hint);
     return status;
-}
-
-void dblk_error_tell(struct dblock_error *reterr, const struct dblock_error *error)
-{
-    if (reterr != NULL)
-        *reterr = *error;
 }
 
 void dblock_error_native(
