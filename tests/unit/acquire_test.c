@@ -26,6 +26,16 @@ struct job {
     struct dblock_error error;
 };
 
+static dblock_client *open_client(const struct dblock_config *config)
+{
+    struct dblock_error error;
+    dblock_client *client = NULL;
+
+    assert_int_equal(DBLOCK_OK, dblock_open(sim_driver(), "sim:" WORLD, config, &client, &error));
+    assert_int_equal(DBLOCK_OK, dblock_schema_install(client, &error));
+    return client;
+}
+
 static void *acquire_fenced(void *context)
 {
     struct job *job = context;
@@ -53,12 +63,9 @@ static void fenced__that_meets_close_is_closed(void **state)
     (void)state;
     for (i = 0; i < sizeof strategies / sizeof strategies[0]; ++i) {
         struct job job = { .strategy = strategies[i] };
-        struct dblock_error error;
         pthread_t thread;
 
-        assert_int_equal(
-            DBLOCK_OK, dblock_open(sim_driver(), "sim:" WORLD, NULL, &job.client, &error));
-        assert_int_equal(DBLOCK_OK, dblock_schema_install(job.client, &error));
+        job.client = open_client(NULL);
         sim_fault_set(WORLD, SIM_STEP_DRAW, 1, SIM_FAULT_DELAY, 300000);
         assert_int_equal(0, pthread_create(&thread, NULL, acquire_fenced, &job));
         assert_true(test_until(is_drawing, NULL, 5000));
@@ -96,8 +103,7 @@ static void row__on_an_idle_connection_has_a_time_of_its_own(void **state)
 
     (void)state;
     config.ttl_ms = 400; /* belief of a row lock: 350 */
-    assert_int_equal(DBLOCK_OK, dblock_open(sim_driver(), "sim:" WORLD, &config, &client, &error));
-    assert_int_equal(DBLOCK_OK, dblock_schema_install(client, &error));
+    client = open_client(&config);
     first = take(client, "x", DBLOCK_ROW, &options);
     assert_int_equal(DBLOCK_OK, dblock_release(first, &error));
     dblock_lock_free(first);
@@ -147,7 +153,6 @@ static void try__that_meets_what_was_freed_is_repeated(void **state)
     struct dblk_environment environment = dblk_real_environment;
     struct dblock_config config = DBLOCK_CONFIG_INIT;
     struct dblock_options options = DBLOCK_OPTIONS_INIT;
-    struct dblock_error error;
     dblock_client *client;
     dblock_lock *lock;
 
@@ -155,8 +160,7 @@ static void try__that_meets_what_was_freed_is_repeated(void **state)
     environment.release = release_late;
     dblk_environment_set(&environment);
     config.on_trace = after_busy;
-    assert_int_equal(DBLOCK_OK, dblock_open(sim_driver(), "sim:" WORLD, &config, &client, &error));
-    assert_int_equal(DBLOCK_OK, dblock_schema_install(client, &error));
+    client = open_client(&config);
     lock = take(client, "x", DBLOCK_INSERT, &options);
     atomic_store(&freed, lock);
     sim_fault_set(WORLD, SIM_STEP_DROP, 1, SIM_FAULT_DELAY, 100000);
