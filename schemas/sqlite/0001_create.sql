@@ -13,6 +13,10 @@
 --   chgrp GROUP FOLDER PATH; chmod 2775 FOLDER; chmod 664 PATH
 -- PATH-wal, PATH-shm and PATH-dblock take owner and mode after PATH.
 --
+-- Files. In a file with no other tables PATH-wal (up to 256 KiB) and PATH-shm stay
+-- when the last program ends, as that saves each short one four flushes of the disk.
+-- They belong to PATH: move or remove the three together.
+--
 -- Names, owners and sessions are BLOBs: compared byte by byte, so "Job", "job"
 -- and "job " are three locks. A text 'job' would be a fourth key, so it is
 -- refused. All times are microseconds since 1970 UTC by this machine's clock.

@@ -388,6 +388,92 @@ static void a_replaced_file__is_noticed(void **state)
     assert_int_equal(fixture.driver->connection.is_alive(connection), 0);
 }
 
+/* ---------------------------------------------------------------------- the log */
+
+/* -1: it is not there. */
+static long size_of_log(void)
+{
+    struct stat file;
+    char name[300];
+
+    (void)snprintf(name, sizeof name, "%s-wal", fixture.path);
+    return stat(name, &file) == 0 ? (long)file.st_size : -1;
+}
+
+/* Its token. */
+static int64_t grant_once_and_close(mode_t mode_of_log)
+{
+    struct dblock_connection *connection = sqlite_fixture_connect(&fixture, DBLOCK_ROLE_SHORT);
+    int64_t token;
+    char name[300];
+
+    assert_int_equal(sqlite_take(&fixture, connection, DBLOCK_LEASE, "n", "me", NULL, SECOND),
+        DBLOCK_ANSWER_YES);
+    token = fixture.answer.token;
+    assert_int_equal(
+        sqlite_drop(&fixture, connection, DBLOCK_LEASE, "n", "me", 0), DBLOCK_ANSWER_YES);
+    assert_true(size_of_log() > 0);
+    (void)snprintf(name, sizeof name, "%s-wal", fixture.path);
+    if (mode_of_log != 0)
+        assert_int_equal(chmod(name, mode_of_log), 0);
+    sqlite_fixture_disconnect(&fixture, connection, DBLOCK_CLOSE_POLITE);
+    return token;
+}
+
+/* A copy of the file alone has the tables after init. */
+static void install__leaves_no_log(void **state)
+{
+    (void)state;
+    assert_int_equal(open_url(fixture.url, 1), DBLOCK_OK);
+    assert_int_equal(size_of_log(), -1);
+    assert_int_equal(open_url(fixture.url, 1), DBLOCK_OK);
+    assert_int_equal(size_of_log(), -1);
+}
+
+static void the_log__stays_beside_our_tables_while_it_is_short(void **state)
+{
+    int64_t token = 0;
+    int n_copied = 0;
+    int i;
+
+    (void)state;
+    for (i = 0; i < 200; ++i) {
+        int64_t next = grant_once_and_close(0);
+
+        assert_true(size_of_log() <= 256 * 1024);
+        assert_true(next > token);
+        token = next;
+        n_copied += size_of_log() < 0;
+    }
+    assert_in_range(n_copied, 1, 20);
+}
+
+/* Its owner may copy or move his file when nobody uses it. */
+static void the_log__goes_from_a_file_with_other_tables(void **state)
+{
+    (void)state;
+    assert_int_equal(sqlite_fixture_run(&fixture, "CREATE VIEW app AS SELECT 1"), SQLITE_OK);
+    (void)grant_once_and_close(0);
+    assert_int_equal(size_of_log(), -1);
+    assert_int_equal(sqlite_fixture_run(&fixture, "DROP VIEW app"), SQLITE_OK);
+    (void)grant_once_and_close(0);
+    assert_true(size_of_log() > 0);
+}
+
+/* Others may write the file; one that they may not write must not be left to them. */
+static void the_log__goes_if_its_rights_are_not_the_file_s(void **state)
+{
+    (void)state;
+    assert_int_equal(chmod(fixture.path, 0664), 0);
+    (void)grant_once_and_close(0644);
+    assert_int_equal(size_of_log(), -1);
+    if (geteuid() == 0) { /* a file of somebody else: SQLite makes the log his */
+        assert_int_equal(chown(fixture.path, 65534, 65534), 0);
+        (void)grant_once_and_close(0);
+        assert_true(size_of_log() > 0);
+    }
+}
+
 /* No descriptor left is not the fault of the file. */
 static void too_many_files__is_said(void **state)
 {
@@ -429,6 +515,10 @@ int main(void)
         TEST(symbolic_links__lead_to_one_side_file),
         TEST(a_replaced_file__is_noticed),
         TEST(too_many_files__is_said),
+        TEST_WITHOUT_FILE(install__leaves_no_log),
+        TEST(the_log__stays_beside_our_tables_while_it_is_short),
+        TEST(the_log__goes_from_a_file_with_other_tables),
+        TEST(the_log__goes_if_its_rights_are_not_the_file_s),
     };
 
     return cmocka_run_group_tests_name("sqlite_file", tests, NULL, NULL);

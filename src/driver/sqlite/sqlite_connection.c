@@ -9,6 +9,7 @@
 #include "sqlite_clock.h"
 #include "sqlite_error.h"
 #include "sqlite_fork.h"
+#include "sqlite_log.h"
 #include "sqlite_side.h"
 #include "sqlite_statement.h"
 
@@ -166,6 +167,7 @@ dblock_status sqlite_connection_new(struct dblock_target *target, int role, int 
     connection->self = connection;
     connection->is_lent = target->loan != NULL;
     connection->role = role;
+    connection->may_create = may_create;
     connection->is_patient = 1;
     connection->random =
         dblock_clock_us() ^ ((uint64_t)(uintptr_t)connection << 16) ^ ((uint64_t)getpid() << 40);
@@ -304,8 +306,11 @@ void sqlite_connection_close(struct dblock_connection *connection, int how)
     sqlite_side_close(connection->side);
     for (i = 0; i < N_STATEMENTS; ++i)
         (void)sqlite3_finalize(connection->statements[i]);
-    if (!connection->is_lent)
+    if (connection->handle != NULL && !connection->is_lent) {
+        if (!connection->may_create)
+            sqlite_log_keep(connection);
         (void)sqlite3_close(connection->handle);
+    }
     sqlite_slot_list_free(&connection->slots);
     free(connection->held);
     free(connection->path);

@@ -59,6 +59,7 @@ struct dblock_connection {
     int role;
     char *path;      /* the file itself, without symbolic links: the side file is beside it */
     sqlite3 *handle; /* NULL: not needed yet (row, advisory), or lent for the time of a step */
+    int may_create;  /* it is install's */
     int is_lent;     /* the handle is the application's: sqlite_loan.h */
     struct dblock_connection *self; /* what the functions of our SQL answer to */
     sqlite3_stmt *statements[N_STATEMENTS];
