@@ -343,35 +343,80 @@ static void add(const char *what, CMUnitTestFunction fn, struct target *target, 
     tests[n_tests++] = (struct CMUnitTest){ run->title, fn, begin, end, run };
 }
 
-int main(void)
+/* How many failed. */
+static int run_tests_of(struct target *target)
 {
-    size_t t;
     size_t s;
     int n_failed;
 
     last_token =
         mmap(NULL, sizeof *last_token, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (last_token == MAP_FAILED)
-        return 71;
-    for (t = 0; t < N_TARGETS; ++t)
-        prepare(&targets[t]);
-    for (t = 0; t < N_TARGETS; ++t)
-        for (s = 0; s < N_STRATEGIES; ++s) {
-            add("killed_holders__are_followed_with_larger_tokens",
-                killed_holders__are_followed_with_larger_tokens, &targets[t], strategies[s]);
-            if (targets[t].service == NULL)
-                continue;
-            add("killed_server__forgets_no_grant_and_no_token",
-                killed_server__forgets_no_grant_and_no_token, &targets[t], strategies[s]);
-            add("killed_server_and_holder__leave_the_name_free",
-                killed_server_and_holder__leave_the_name_free, &targets[t], strategies[s]);
-            if (strategies[s] == DBLOCK_LEASE)
-                add("killed_server__leaves_no_name_taken_by_nobody",
-                    killed_server__leaves_no_name_taken_by_nobody, &targets[t], strategies[s]);
-        }
+        return 1;
+    prepare(target);
+    for (s = 0; s < N_STRATEGIES; ++s) {
+        add("killed_holders__are_followed_with_larger_tokens",
+            killed_holders__are_followed_with_larger_tokens, target, strategies[s]);
+        if (target->service == NULL)
+            continue;
+        add("killed_server__forgets_no_grant_and_no_token",
+            killed_server__forgets_no_grant_and_no_token, target, strategies[s]);
+        add("killed_server_and_holder__leave_the_name_free",
+            killed_server_and_holder__leave_the_name_free, target, strategies[s]);
+        if (strategies[s] == DBLOCK_LEASE)
+            add("killed_server__leaves_no_name_taken_by_nobody",
+                killed_server__leaves_no_name_taken_by_nobody, target, strategies[s]);
+    }
     n_failed = _cmocka_run_group_tests("kill", tests, n_tests, NULL, NULL);
+    if (target->why_not == NULL)
+        target->database->stop();
+    return n_failed;
+}
+
+struct part { /* a process for each database, as most of the time is a server's start */
+    FILE *output;
+    pid_t pid;
+};
+
+static void begin_part(struct part *part, struct target *target)
+{
+    part->output = tmpfile();
+    part->pid = part->output != NULL ? fork() : -1;
+    if (part->pid != 0)
+        return;
+    if (dup2(fileno(part->output), STDOUT_FILENO) < 0 ||
+        dup2(fileno(part->output), STDERR_FILENO) < 0)
+        _exit(71);
+    exit(run_tests_of(target) == 0 ? 0 : 1);
+}
+
+/* 1: all of it passed. */
+static int end_part(struct part *part)
+{
+    char text[4096];
+    int status = -1;
+    size_t size;
+
+    if (part->pid < 0 || waitpid(part->pid, &status, 0) != part->pid)
+        return 0;
+    rewind(part->output);
+    while ((size = fread(text, 1, sizeof text, part->output)) > 0)
+        (void)fwrite(text, 1, size, stdout);
+    (void)fclose(part->output);
+    (void)fflush(stdout);
+    return status == 0;
+}
+
+int main(void)
+{
+    struct part parts[N_TARGETS];
+    int has_failed = 0;
+    size_t t;
+
     for (t = 0; t < N_TARGETS; ++t)
-        if (targets[t].why_not == NULL)
-            targets[t].database->stop();
-    return n_failed == 0 ? 0 : 1;
+        begin_part(&parts[t], &targets[t]);
+    for (t = 0; t < N_TARGETS; ++t)
+        if (!end_part(&parts[t]))
+            has_failed = 1;
+    return has_failed;
 }
