@@ -6,7 +6,7 @@
 . "$(dirname "$0")/lib/cli.sh"
 
 # Short, and few: what is asked here is whether it works.
-quick='--seconds 0.3 -c 3 --leases 20'
+quick='--seconds 0.15 -c 3 --leases 20'
 
 # No lock of a run is held, and no process of one is left.
 nothing_is_left()
@@ -30,7 +30,7 @@ measures()
     on=$database
     # shellcheck disable=SC2086 # several words are meant
     exits 0 "$on: bench" "$DBLOCK" bench -y $quick
-    like "$err" 'measures lease, insert, row, advisory in .*, each for 300 ms' "$on: says what it will do"
+    like "$err" 'measures lease, insert, row, advisory in .*, each for 150 ms' "$on: says what it will do"
     like "$err" 'for about [0-9.]+ s, [0-9]+ s at most; all names begin with dblock-bench/[0-9]+-[0-9a-f]{8}/ ' \
         "$on: for how long, and under which names"
     is "$(grep -c '^lease  ' <<< "$out")" 5 "$on: a lease is in five lines"
@@ -49,7 +49,7 @@ measures()
     is "$err" '' "$on: -q is quiet"
     valid_json "$on: bench"
     is "$(json '[.kind, .part_ms, .violations, .fair, (.strategies | map(.strategy))] | @json')" \
-        '["bench",300,0,false,["lease","insert","row","advisory"]]' "$on: all strategies"
+        '["bench",150,0,false,["lease","insert","row","advisory"]]' "$on: all strategies"
     is "$(json '.strategies | map(.alone.pair.count > 0 and .alone.pairs_per_s > 0
         and .alone.pair.p50_ns <= .alone.pair.p99_ns and .alone.pair.p99_ns <= .alone.pair.max_ns) | all')" \
         true "$on: pairs were made"
@@ -73,7 +73,7 @@ measures()
 
     # Ended by a signal, in each of its parts.
     for part in 'acquire and release' contention hand-over heartbeats; do
-        start "$DBLOCK" bench -v -y -S lease --seconds 0.5 -c 3 --svg "$folder/ended.svg"
+        start "$DBLOCK" bench -v -y -S lease --seconds 0.3 -c 3 --svg "$folder/ended.svg"
         pid=$!
         until_true "$on: $part" grep -q "lease: $part" "$folder/started.err" || continue
         kill -INT "$pid"

@@ -8,7 +8,8 @@
  * that all processes have in common. Sorted by their beginning the grants of a name
  * must not overlap, and their tokens must rise. A killed holder's belief ends no later
  * than was written. Beside that the free rows are deleted all the time, so that tokens
- * have to survive the rows. Time limit: 300 s. */
+ * have to survive the rows. It lasts 24 s, or with DBLOCK_TEST_HAMMER_SECONDS 2.4 times that.
+ * Time limit: 300 s. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 
 #include "sqlite_fixture.h"
@@ -398,9 +399,12 @@ static void harm(struct test_process *process, struct worker *worker)
     (void)kill(process->pid, SIGCONT);
 }
 
+/* For a share of DBLOCK_TEST_HAMMER_SECONDS, in tenths. */
 static void hammer(const char *what, int strategy, int n_workers, int n_names, int with_pauses,
-    uint64_t duration_us)
+    unsigned tenths)
 {
+    const char *seconds = getenv("DBLOCK_TEST_HAMMER_SECONDS");
+    uint64_t duration_us = (seconds != NULL ? strtoull(seconds, NULL, 10) : 10) * tenths * 100000;
     struct test_process processes[N_CROWD];
     struct worker workers[N_CROWD];
     int i;
@@ -454,40 +458,40 @@ static int tear_down(void **state)
 static void lease__survives_crashes_and_pauses(void **state)
 {
     (void)state;
-    hammer("lease", DBLOCK_LEASE, N_WORKERS, N_NAMES, 1, 5000000);
+    hammer("lease", DBLOCK_LEASE, N_WORKERS, N_NAMES, 1, 5);
 }
 
 static void insert__survives_crashes_and_pauses(void **state)
 {
     (void)state;
-    hammer("insert", DBLOCK_INSERT, N_WORKERS, N_NAMES, 1, 5000000);
+    hammer("insert", DBLOCK_INSERT, N_WORKERS, N_NAMES, 1, 5);
 }
 
 static void row__survives_crashes_and_pauses(void **state)
 {
     (void)state;
-    hammer("row", DBLOCK_ROW, N_WORKERS, N_NAMES, 1, 3000000);
+    hammer("row", DBLOCK_ROW, N_WORKERS, N_NAMES, 1, 3);
 }
 
 static void advisory__survives_crashes_and_pauses(void **state)
 {
     (void)state;
-    hammer("advisory", DBLOCK_ADVISORY, N_WORKERS, N_NAMES, 1, 3000000);
+    hammer("advisory", DBLOCK_ADVISORY, N_WORKERS, N_NAMES, 1, 3);
 }
 
 /* PITFALL(G1), PITFALL(C10): 32 processes at full speed, no BUSY of SQLite reaches anybody. */
 static void a_crowd__in_the_log(void **state)
 {
     (void)state;
-    hammer("crowd, lease", DBLOCK_LEASE, N_CROWD, 1, 0, 2000000);
-    hammer("crowd, insert", DBLOCK_INSERT, N_CROWD, 1, 0, 2000000);
+    hammer("crowd, lease", DBLOCK_LEASE, N_CROWD, 1, 0, 2);
+    hammer("crowd, insert", DBLOCK_INSERT, N_CROWD, 1, 0, 2);
 }
 
 static void a_crowd__with_a_rollback_journal(void **state)
 {
     (void)state;
-    hammer("crowd, journal, lease", DBLOCK_LEASE, N_CROWD, 1, 0, 2000000);
-    hammer("crowd, journal, insert", DBLOCK_INSERT, N_CROWD, 1, 0, 2000000);
+    hammer("crowd, journal, lease", DBLOCK_LEASE, N_CROWD, 1, 0, 2);
+    hammer("crowd, journal, insert", DBLOCK_INSERT, N_CROWD, 1, 0, 2);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
