@@ -51,13 +51,14 @@ endif
 ifeq ($(filter release debug asan tsan fuzz cov,$(FLAVOUR)),)
 $(error FLAVOUR: "$(FLAVOUR)" is none of release debug asan tsan fuzz cov)
 endif
+# Of a sanitizer's report the lines are wanted (-g1); all of -g takes a fifth longer to build.
 flavour_cflags_release := -O2 -g
 flavour_cflags_debug := -O0 -g -DDBLOCK_DEBUG
-flavour_cflags_asan := -O1 -g -DDBLOCK_DEBUG -fno-omit-frame-pointer \
+flavour_cflags_asan := -O1 -g1 -DDBLOCK_DEBUG -fno-omit-frame-pointer \
     -fsanitize=address,undefined -fno-sanitize-recover=all
-flavour_cflags_tsan := -O1 -g -DDBLOCK_DEBUG -fno-omit-frame-pointer -fsanitize=thread
+flavour_cflags_tsan := -O1 -g1 -DDBLOCK_DEBUG -fno-omit-frame-pointer -fsanitize=thread
 # Of clang. What a fuzzer is linked with besides is said where it is linked.
-flavour_cflags_fuzz := -O1 -g -DDBLOCK_DEBUG -fno-omit-frame-pointer \
+flavour_cflags_fuzz := -O1 -g1 -DDBLOCK_DEBUG -fno-omit-frame-pointer \
     -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 flavour_cflags_cov := -O0 -g -DDBLOCK_DEBUG --coverage
 flavour_ldflags_asan := -fsanitize=address,undefined
