@@ -73,7 +73,10 @@ DBLOCK_API dblock_status dblock_sqlite_open_on(struct sqlite3 *database, const c
  *
  * The transaction becomes the file's writer by it, if it is not yet; who only waits for
  * a lock is not, unless he was before. So begin with BEGIN IMMEDIATE, or with BEGIN and
- * this call; what was read before is looked at (STALE_SNAPSHOT).
+ * this call; what was read before is looked at (STALE_SNAPSHOT). While others write, the
+ * lock is not kept, so that a writer who waits for this name gets it. (With a busy handler
+ * of yours, other than sqlite3_busy_timeout(), it is: then two transactions that lock
+ * several names can stand until one gives up waiting. BEGIN IMMEDIATE is the cure.)
  *
  * The end of the transaction is seen by a virtual table dblock_joined, which belongs to
  * the connection alone, has no rows and is in no schema; none of your hooks is used.

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <pthread.h>
 #include <sqlite3.h>
 #include <string.h>
 
@@ -99,6 +100,61 @@ static void waiting__keeps_nobody_from_writing(void **state)
     run(mine, "COMMIT");
     assert_int_equal(DBLOCK_OK, dblock_release(lock, &error));
     dblock_lock_free(lock);
+}
+
+struct rival {
+    dblock_client *client;
+    struct dblock_error error;
+    dblock_status status;
+};
+
+/* Gets the lock, and then waits for the writer. */
+static void *join_beside(void *context)
+{
+    struct rival *rival = context;
+    struct dblock_options options = DBLOCK_OPTIONS_INIT;
+
+    options.strategy = DBLOCK_ROW;
+    options.wait_ms = 10000;
+    rival->status = DBLOCK_E_DATABASE;
+    if (application->run(other, "BEGIN") == 0)
+        rival->status = dblock_sqlite_acquire_in(rival->client, other, sqlite3_sourceid(),
+            "deadlock-second", &options, NULL, &rival->error);
+    (void)application->run(other, "COMMIT");
+    return NULL;
+}
+
+static int is_taken(void *name)
+{
+    dblock_lock *lock = NULL;
+    dblock_status status = take(name, &lock);
+
+    dblock_lock_free(lock);
+    return status == DBLOCK_BUSY;
+}
+
+/* Found by the bank: whoever held the second name waited for the writer, who waited for that. */
+static void two_names__wait_for_no_one_who_waits_for_the_writer(void **state)
+{
+    char second[] = "deadlock-second";
+    struct rival rival = { 0 };
+    pthread_t thread;
+
+    (void)state;
+    assert_int_equal(DBLOCK_OK,
+        dblock_open(dblock_sqlite_driver(), application->database->url(CONTRACT_URL), NULL,
+            &rival.client, &error));
+    run(mine, "BEGIN");
+    assert_int_equal(DBLOCK_OK, join(mine, "deadlock-first", 0));
+    assert_int_equal(0, pthread_create(&thread, NULL, join_beside, &rival));
+    assert_true(test_until(is_taken, second, 5000));
+    assert_int_equal(DBLOCK_OK, join(mine, second, 5000));
+    run(mine, "COMMIT");
+    assert_int_equal(0, pthread_join(thread, NULL));
+    assert_int_equal(DBLOCK_OK, rival.status);
+    assert_int_equal(10000, application->number(other, "PRAGMA busy_timeout"));
+    expect_free(second);
+    dblock_close(rival.client);
 }
 
 static int n_commits, n_rollbacks;
@@ -216,6 +272,7 @@ int main(void)
         cmocka_unit_test(old_snapshot__is_told_and_nothing_stays),
         cmocka_unit_test(other_writer__is_told_and_nothing_stays),
         cmocka_unit_test(waiting__keeps_nobody_from_writing),
+        cmocka_unit_test(two_names__wait_for_no_one_who_waits_for_the_writer),
         cmocka_unit_test(connection__is_as_it_was),
         cmocka_unit_test(savepoints__are_no_end),
         cmocka_unit_test(failed_commit__keeps_it),

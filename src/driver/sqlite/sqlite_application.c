@@ -80,3 +80,15 @@ dblock_status sqlite_application_fail(const struct sqlite_application *applicati
     dblock_error_native(application->reterr, code, NULL, 0);
     return status;
 }
+
+int sqlite_application_setting(sqlite3 *handle, const char *sql)
+{
+    sqlite3_stmt *statement = NULL;
+    int value = -1;
+
+    if (sqlite3_prepare_v2(handle, sql, -1, &statement, NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW)
+        value = sqlite3_column_int(statement, 0);
+    (void)sqlite3_finalize(statement);
+    return value;
+}

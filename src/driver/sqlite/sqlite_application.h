@@ -26,4 +26,7 @@ dblock_status sqlite_application_check_file(
 /* What an extended error code of it means: ROLLED_BACK, STALE_SNAPSHOT, or a failure. */
 dblock_status sqlite_application_fail(const struct sqlite_application *application, int code);
 
+/* The number that a PRAGMA says; -1: it says nothing. */
+int sqlite_application_setting(sqlite3 *handle, const char *sql);
+
 #endif

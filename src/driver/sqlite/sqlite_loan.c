@@ -18,6 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sqlite_application.h"
+
 struct sqlite_loan {
     struct dblock_connection *user; /* first: whose step runs, and what the functions answer to */
     sqlite3 *handle;                /* NULL: closed by the application */
@@ -128,19 +130,6 @@ dblock_status sqlite_loan_check(const struct sqlite_loan *loan, const char *acti
     return DBLOCK_OK;
 }
 
-/* -1: it says nothing. */
-static int read_setting(sqlite3 *handle, const char *sql)
-{
-    sqlite3_stmt *statement = NULL;
-    int value = -1;
-
-    if (sqlite3_prepare_v2(handle, sql, -1, &statement, NULL) == SQLITE_OK &&
-        sqlite3_step(statement) == SQLITE_ROW)
-        value = sqlite3_column_int(statement, 0);
-    (void)sqlite3_finalize(statement);
-    return value;
-}
-
 /* Tables that our statements would mean instead, and triggers that would not run. */
 static dblock_status check_names(
     const struct sqlite_loan *loan, const char *action, const char *name, struct dblock_error *reterr)
@@ -151,7 +140,7 @@ static dblock_status check_names(
     if (!has_triggers)
         return refuse(action, name, "SQLITE_DBCONFIG_ENABLE_TRIGGER",
             "the connection runs no triggers, and dblock's keep its tokens rising", reterr);
-    if (read_setting(loan->handle,
+    if (sqlite_application_setting(loan->handle,
             "SELECT 1 FROM sqlite_temp_master WHERE name LIKE 'dblock\\_%' ESCAPE '\\' LIMIT 1") == 1)
         return refuse(action, name, "name them otherwise",
             "the connection has temporary tables with dblock's names", reterr);
@@ -190,10 +179,10 @@ dblock_status sqlite_loan_take(struct dblock_connection *connection, struct dblo
     }
     connection->handle = loan->handle;
     loan->rowid = sqlite3_last_insert_rowid(loan->handle);
-    loan->busy_ms = read_setting(loan->handle, "PRAGMA busy_timeout");
+    loan->busy_ms = sqlite_application_setting(loan->handle, "PRAGMA busy_timeout");
     if (loan->busy_ms > 0)
         (void)sqlite3_busy_handler(loan->handle, sqlite_wait_for_write_lock, connection);
-    loan->synchronous = read_setting(loan->handle, "PRAGMA main.synchronous");
+    loan->synchronous = sqlite_application_setting(loan->handle, "PRAGMA main.synchronous");
     if (loan->synchronous == 0)
         (void)sqlite3_exec(loan->handle, "PRAGMA main.synchronous = NORMAL", NULL, NULL, NULL);
     return DBLOCK_OK;
