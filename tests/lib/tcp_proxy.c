@@ -17,7 +17,14 @@
 #include "test_wait.h"
 #include "wire_message.h"
 
-enum { PAIRS_MAX = 64, BUFFER_SIZE = 1 << 18, REMEMBERED = 1024 };
+enum { PAIRS_MAX = 256, BUFFER_SIZE = 1 << 18, REMEMBERED = 1024 };
+
+enum loss { /* of a connection, in this order */
+    LOSS_NONE = 0,
+    LOSS_SILENT,  /* nothing passes */
+    LOSS_TOLD,    /* the client has read its end */
+    LOSS_LATE     /* the server, too, after what the client had sent; its answers go nowhere */
+};
 
 struct flow { /* one direction of a connection */
     int from;
@@ -33,6 +40,9 @@ struct pair {
     int is_used;
     struct wire_state wire;
     struct flow flows[2]; /* to the server, to the client */
+    enum loss loss;
+    uint64_t loss_ms;     /* when its next part is due */
+    uint64_t pause_ms;    /* from one to the next */
 };
 
 struct tcp_proxy {
@@ -131,6 +141,11 @@ static int pass_message(
 
 static void pass(struct tcp_proxy *proxy, struct pair *pair, struct flow *flow)
 {
+    if (pair->loss != LOSS_NONE) {
+        if (pair->loss == LOSS_LATE)
+            flow->size = 0;
+        return;
+    }
     if ((proxy->swallowed & flow->direction) != 0 || flow->size == 0 ||
         (proxy->delay_ms > 0 && test_now_ms() < flow->since_ms + proxy->delay_ms))
         return;
@@ -208,10 +223,44 @@ static void accept_one(struct tcp_proxy *proxy)
 }
 
 /* What flow may be read: not one that is swallowed, so that its sender finds its window closed. */
-static int is_read(const struct tcp_proxy *proxy, const struct flow *flow)
+static int is_read(
+    const struct tcp_proxy *proxy, const struct pair *pair, const struct flow *flow)
 {
+    if (pair->loss != LOSS_NONE)
+        return pair->loss == LOSS_LATE && flow->direction == PROXY_TO_CLIENT;
     return !flow->is_over && flow->size < BUFFER_SIZE &&
         (proxy->swallowed & flow->direction) == 0;
+}
+
+/* What the client had sent before it was told, and perhaps after that, reaches the server. */
+static void deliver_late(struct pair *pair)
+{
+    struct flow *flow = &pair->flows[0];
+    ssize_t n =
+        recv(flow->from, flow->bytes + flow->size, BUFFER_SIZE - flow->size, MSG_DONTWAIT);
+
+    if (n > 0)
+        flow->size += (size_t)n;
+    (void)send_all(flow->to, flow->bytes, flow->size);
+    (void)shutdown(flow->to, SHUT_WR);
+}
+
+/* Milliseconds until the next part of its loss is due; -1: none is. */
+static int lose_more(struct pair *pair)
+{
+    uint64_t now_ms = test_now_ms();
+
+    if (pair->loss == LOSS_NONE || pair->loss == LOSS_LATE)
+        return -1;
+    if (now_ms < pair->loss_ms)
+        return (int)(pair->loss_ms - now_ms);
+    if (pair->loss == LOSS_SILENT)
+        (void)shutdown(pair->flows[1].to, SHUT_WR);
+    else
+        deliver_late(pair);
+    ++pair->loss;
+    pair->loss_ms = now_ms + pair->pause_ms;
+    return 0;
 }
 
 static void work(struct tcp_proxy *proxy, struct pollfd *descriptors)
@@ -227,7 +276,7 @@ static void work(struct tcp_proxy *proxy, struct pollfd *descriptors)
             struct pair *pair = &proxy->pairs[i];
 
             if (pair->is_used && descriptors[2 + 2 * i + (size_t)side].revents != 0 &&
-                is_read(proxy, &pair->flows[side]))
+                is_read(proxy, pair, &pair->flows[side]))
                 read_some(proxy, pair, &pair->flows[side]);
             if (pair->is_used)
                 pass(proxy, pair, &pair->flows[side]);
@@ -249,17 +298,21 @@ static void *run(void *argument)
 
         descriptors[0] = (struct pollfd){ proxy->wake[0], POLLIN, 0 };
         descriptors[1] = (struct pollfd){ proxy->listener, POLLIN, 0 };
-        for (i = 0; i < PAIRS_MAX; ++i)
+        for (i = 0; i < PAIRS_MAX; ++i) {
+            struct pair *pair = &proxy->pairs[i];
+            int loss_ms = pair->is_used ? lose_more(pair) : -1;
+
+            if (loss_ms >= 0 && (timeout_ms < 0 || loss_ms < timeout_ms))
+                timeout_ms = loss_ms;
             for (side = 0; side < 2; ++side) {
-                const struct pair *pair = &proxy->pairs[i];
                 const struct flow *flow = &pair->flows[side];
 
-                descriptors[2 + 2 * i + (size_t)side] =
-                    (struct pollfd){ pair->is_used && is_read(proxy, flow) ? flow->from : -1,
-                        POLLIN, 0 };
+                descriptors[2 + 2 * i + (size_t)side] = (struct pollfd){
+                    pair->is_used && is_read(proxy, pair, flow) ? flow->from : -1, POLLIN, 0 };
                 if (pair->is_used && flow->size > 0 && proxy->delay_ms > 0)
                     timeout_ms = 2;
             }
+        }
         (void)pthread_mutex_unlock(&proxy->mutex);
         (void)poll(descriptors, 2 + 2 * PAIRS_MAX, timeout_ms);
         (void)pthread_mutex_lock(&proxy->mutex);
@@ -433,4 +486,25 @@ void tcp_proxy_cut_all(struct tcp_proxy *proxy)
         if (proxy->pairs[i].is_used)
             close_pair(&proxy->pairs[i]);
     wake_and_unlock(proxy);
+}
+
+int tcp_proxy_lose(struct tcp_proxy *proxy, unsigned int number, uint64_t pause_ms)
+{
+    struct pair *there[PAIRS_MAX];
+    unsigned int n = 0;
+    size_t i;
+
+    (void)pthread_mutex_lock(&proxy->mutex);
+    for (i = 0; i < PAIRS_MAX; ++i)
+        if (proxy->pairs[i].is_used && proxy->pairs[i].loss == LOSS_NONE)
+            there[n++] = &proxy->pairs[i];
+    if (n > 0 && pause_ms == 0) {
+        reset_pair(there[number % n]);
+    } else if (n > 0) {
+        there[number % n]->loss = LOSS_SILENT;
+        there[number % n]->loss_ms = test_now_ms() + pause_ms;
+        there[number % n]->pause_ms = pause_ms;
+    }
+    wake_and_unlock(proxy);
+    return n > 0;
 }

@@ -62,6 +62,10 @@ void tcp_proxy_half_close(struct tcp_proxy *proxy, unsigned int directions);
 void tcp_proxy_delay(struct tcp_proxy *proxy, uint64_t delay_ms);
 /* Ends all connections. */
 void tcp_proxy_cut_all(struct tcp_proxy *proxy);
+/* Loses one, the number-th of those that are there, around and around: nothing passes any more,
+ * after a pause the client reads its end, and after another one the server gets what the client has
+ * sent, and the end. Without a pause both are reset at once. 0: there is none. */
+int tcp_proxy_lose(struct tcp_proxy *proxy, unsigned int number, uint64_t pause_ms);
 
 /* On this machine; port 0: one that is free. */
 struct sockaddr_in tcp_proxy_address(unsigned int port);
