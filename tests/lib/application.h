@@ -11,6 +11,8 @@
 
 #include "contract_database.h"
 
+enum { APPLICATION_CONNECTS = 5 /* before open() gives up, as where the network is bad */ };
+
 struct application {
     const struct contract_database *database;
     const char *title;          /* NULL: that of the database */

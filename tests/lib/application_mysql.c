@@ -34,18 +34,30 @@ static int run(void *connection, const char *sql)
     return result;
 }
 
-static void *open_connection(void)
+static MYSQL *try_to_open(void)
 {
     char user[64], word[64], host[64], database[64];
     MYSQL *connection = mysql_init(NULL);
     unsigned port;
 
     if (sscanf(contract_mysql.url(CONTRACT_URL), "mysql://%63[^:]:%63[^@]@%63[^:]:%u/%63s", user,
-            word, host, &port, database) != 5 ||
-        mysql_real_connect(connection, host, user, word, database, port, NULL, 0) == NULL) {
-        (void)fprintf(stderr, "application_mysql: %s\n", mysql_error(connection));
+            word, host, &port, database) == 5 &&
+        mysql_real_connect(connection, host, user, word, database, port, NULL, 0) != NULL)
+        return connection;
+    (void)fprintf(stderr, "application_mysql: %s\n", mysql_error(connection));
+    mysql_close(connection);
+    return NULL;
+}
+
+static void *open_connection(void)
+{
+    MYSQL *connection = NULL;
+    int i;
+
+    for (i = 0; i < APPLICATION_CONNECTS && connection == NULL; ++i)
+        connection = try_to_open();
+    if (connection == NULL)
         abort();
-    }
     return connection;
 }
 

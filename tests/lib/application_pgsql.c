@@ -21,17 +21,29 @@ static int run(void *connection, const char *sql)
     return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK ? 0 : -1;
 }
 
-static void *open_connection(void)
+static PGconn *try_to_open(void)
 {
     PGconn *connection = PQconnectdb(contract_pgsql.url(CONTRACT_URL));
     char sql[128];
 
     (void)snprintf(sql, sizeof sql,
         "SET client_min_messages = warning; SET search_path = %s", contract_pgsql.schema());
-    if (PQstatus(connection) != CONNECTION_OK || run(connection, sql) != 0) {
-        (void)fprintf(stderr, "application_pgsql: %s", PQerrorMessage(connection));
+    if (PQstatus(connection) == CONNECTION_OK && run(connection, sql) == 0)
+        return connection;
+    (void)fprintf(stderr, "application_pgsql: %s", PQerrorMessage(connection));
+    PQfinish(connection);
+    return NULL;
+}
+
+static void *open_connection(void)
+{
+    PGconn *connection = NULL;
+    int i;
+
+    for (i = 0; i < APPLICATION_CONNECTS && connection == NULL; ++i)
+        connection = try_to_open();
+    if (connection == NULL)
         abort();
-    }
     return connection;
 }
 

@@ -42,6 +42,9 @@ struct contract_database {
     /* From now on this process goes to the number-th node of those in DBLOCK_TEST_GALERA, if the
      * database is on one of them. May be NULL. */
     void (*go_to_node)(unsigned number);
+    /* Where the server listens on 127.0.0.1; and from now on this process goes to that port. */
+    unsigned (*port)(void);
+    void (*go_to_port)(unsigned port);
     const char *secret;          /* a password that no message may contain */
 
     enum contract_view row_view;      /* what busy, inspect and list tell of a row lock ... */
@@ -58,6 +61,7 @@ struct contract_database {
     void (*set_read_only)(int is_read_only);
     void (*set_down)(int is_down);
     void (*cut)(void);                 /* ends all connections of the clients under test */
+    void (*cut_one)(unsigned number);  /* the number-th of them, around and around */
     void (*strand)(const char *label); /* as if the clients of that label had died */
     void (*step_clock)(int64_t by_us);
     void (*hurt)(enum contract_hurt what);

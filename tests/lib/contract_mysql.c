@@ -134,6 +134,17 @@ static void go_to_node(unsigned number)
     make_urls();
 }
 
+static unsigned port(void)
+{
+    return server.port;
+}
+
+static void go_to_port(unsigned number)
+{
+    server.port = number;
+    make_urls();
+}
+
 static const char *start(void)
 {
     if (!parse(getenv("DBLOCK_TEST_MYSQL"), &server) ||
@@ -149,27 +160,54 @@ static const char *start(void)
     return NULL;
 }
 
-/* KILL takes no subquery. The tables of this name fail on MySQL while anybody's statement is
- * not text; this does not. */
-static void cut(void)
+/* Those of this name: KILL takes no subquery. The tables of this name fail on MySQL while
+ * anybody's statement is not text; SHOW does not. */
+static size_t list_sessions(MYSQL *connection, char (*ids)[24], size_t max)
 {
-    MYSQL *connection = connect_as_admin();
     MYSQL_RES *result;
     MYSQL_ROW row;
-    char statement[64];
+    size_t n = 0;
 
     if (mysql_query(connection, "SHOW PROCESSLIST") != 0 ||
         (result = mysql_store_result(connection)) == NULL) {
         (void)fprintf(stderr, "contract_mysql: %s\n", mysql_error(connection));
         abort();
     }
-    while ((row = mysql_fetch_row(result)) != NULL) {
-        if (strcmp(row[1], contract_word()) != 0)
-            continue;
-        (void)snprintf(statement, sizeof statement, "KILL %s", row[0]);
-        (void)mysql_query(connection, statement); /* it may have gone by itself */
-    }
+    while (n < max && (row = mysql_fetch_row(result)) != NULL)
+        if (strcmp(row[1], contract_word()) == 0)
+            (void)snprintf(ids[n++], sizeof *ids, "%s", row[0]);
     mysql_free_result(result);
+    return n;
+}
+
+/* It may have gone by itself. */
+static void end_session(MYSQL *connection, const char *id)
+{
+    char statement[64];
+
+    (void)snprintf(statement, sizeof statement, "KILL %s", id);
+    (void)mysql_query(connection, statement);
+}
+
+static void cut(void)
+{
+    MYSQL *connection = connect_as_admin();
+    char ids[500][24];
+    size_t n = list_sessions(connection, ids, sizeof ids / sizeof ids[0]);
+
+    while (n > 0)
+        end_session(connection, ids[--n]);
+    mysql_close(connection);
+}
+
+static void cut_one(unsigned number)
+{
+    MYSQL *connection = connect_as_admin();
+    char ids[500][24];
+    size_t n = list_sessions(connection, ids, sizeof ids / sizeof ids[0]);
+
+    if (n > 0)
+        end_session(connection, ids[number % n]);
     mysql_close(connection);
 }
 
@@ -252,6 +290,8 @@ const struct contract_database contract_mysql = {
     .stop = stop,
     .url = url,
     .go_to_node = go_to_node,
+    .port = port,
+    .go_to_port = go_to_port,
     .secret = SECRET,
     .row_view = CONTRACT_VIEW_NAME,
     .advisory_view = CONTRACT_VIEW_NAME,
@@ -262,6 +302,7 @@ const struct contract_database contract_mysql = {
     .drop_tables = drop_tables,
     .set_read_only = set_read_only,
     .cut = cut,
+    .cut_one = cut_one,
     .delete_row = delete_row,
     .delete_session = delete_session,
     .plant = plant,

@@ -117,6 +117,28 @@ static void make_urls(void)
         "postgresql://someone:" SECRET "@127.0.0.1/nowhere?nonsense=1");
 }
 
+static unsigned port(void)
+{
+    PQconninfoOption *options = PQconninfoParse(getenv("DBLOCK_TEST_PGSQL"), NULL);
+    PQconninfoOption *option;
+    unsigned number = 0;
+
+    for (option = options; option != NULL && option->keyword != NULL; ++option)
+        if (strcmp(option->keyword, "port") == 0 && option->val != NULL)
+            number = (unsigned)strtoul(option->val, NULL, 10);
+    PQconninfoFree(options);
+    return number;
+}
+
+/* The last of two words counts. */
+static void go_to_port(unsigned number)
+{
+    size_t length = strlen(urls[CONTRACT_URL]);
+
+    (void)snprintf(urls[CONTRACT_URL] + length, sizeof urls[0] - length,
+        " host=127.0.0.1 port=%u sslmode=disable gssencmode=disable", number);
+}
+
 static const char *start(void)
 {
     if (getenv("DBLOCK_TEST_PGSQL") == NULL || getenv("DBLOCK_TEST_PGSQL_ADMIN") == NULL)
@@ -134,6 +156,17 @@ static void cut(void)
 {
     run_with_word("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
                   "WHERE usename IN ('@', '@_poor')");
+}
+
+static void cut_one(unsigned number)
+{
+    char statement[400];
+
+    (void)snprintf(statement, sizeof statement,
+        "SELECT pg_terminate_backend(pid) FROM (SELECT pid, row_number() OVER (ORDER BY pid) AS n,"
+        " count(*) OVER () AS total FROM pg_stat_activity WHERE usename = '@') AS s"
+        " WHERE n = 1 + %u %% total", number % 1000000);
+    run_with_word(statement);
 }
 
 static void stop(void)
@@ -216,6 +249,8 @@ const struct contract_database contract_pgsql = {
     .stop = stop,
     .url = url,
     .schema = schema,
+    .port = port,
+    .go_to_port = go_to_port,
     .secret = SECRET,
     .row_view = CONTRACT_VIEW_HOLDER,
     .advisory_view = CONTRACT_VIEW_HOLDER,
@@ -226,6 +261,7 @@ const struct contract_database contract_pgsql = {
     .drop_tables = drop_tables,
     .set_read_only = set_read_only,
     .cut = cut,
+    .cut_one = cut_one,
     .delete_row = delete_row,
     .delete_session = delete_session,
     .plant = plant,
