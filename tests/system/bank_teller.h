@@ -4,21 +4,8 @@
 #ifndef DBLOCK_TEST_BANK_TELLER_H
 #define DBLOCK_TEST_BANK_TELLER_H
 
-#include "application.h"
-
-enum {
-    BANK_TTL_MS = 150,
-    BANK_STAGED = 2,    /* accounts with the highest numbers, for the staged tellers only */
-    BANK_IS_REFUSED = 3 /* exit status of a staged teller: it held both locks, and wrote nothing */
-};
-
-struct bank {
-    const struct application *application;
-    int strategy;
-    int reads_snapshot;
-    int is_guarded;
-    int n_accounts; /* without the staged ones */
-    unsigned seed;
+enum { /* exit status of a staged teller */
+    BANK_IS_REFUSED = 3 /* it held both locks, and wrote nothing */
 };
 
 /* Each runs in a child (processes.h) with a bank as its context. */
