@@ -61,7 +61,7 @@ analyze: ## cppcheck, gcc -fanalyzer and clang-tidy over src, for reading
 
 bench: ## builds the benchmarks of tests/bench and runs them
 
-soak: ## simulation with fresh seeds, fuzzers, each for SOAK_SECONDS (default 600), every cut, the bank
+soak: ## everything at once, simulation, fuzzers, each for SOAK_SECONDS (default 600), every cut, the bank
 
 install: ## libraries, headers, command, manual pages, schemas, licence, examples
 

@@ -24,7 +24,7 @@ to_objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 to_programs = $(patsubst tests/%.c,$(test_folder)/%,$(1))
 
 test_lib_objects := $(call to_objects,$(call found,tests/lib/*.c))
-program_sources = $(call found,tests/$(1)/*_test.c tests/$(1)/simulate.c)
+program_sources = $(call found,tests/$(1)/*_test.c tests/$(1)/simulate.c tests/$(1)/soak.c)
 programs_of = $(call to_programs,$(call program_sources,$(1)))
 support_objects = $(call to_objects, \
     $(filter-out $(call program_sources,$(1)),$(call found,tests/$(1)/*.c)))
@@ -84,7 +84,7 @@ $(call programs_of,$(1)): $$(test_folder)/%: $$(BUILD)/obj/tests/%.o $$(support_
 	$$(make_folder)
 	$$(call quiet,LINK,$$@)$$(link) -pie -o $$@ $$< $$(support_$(1)) $$(test_link_libs) $$(cmocka_libs)
 endef
-$(foreach suite,$(suites_c),$(eval $(call suite_programs,$(suite))))
+$(foreach suite,$(suites_c) soak,$(eval $(call suite_programs,$(suite))))
 
 # $(1) benchmark
 define bench_program
@@ -103,7 +103,7 @@ $(example_programs): $(test_folder)/%: $(BUILD)/obj/tests/%.o $(test_libraries)
 	$(make_folder)
 	$(call quiet,LINK,$@)$(link) -pie -o $@ $< $(test_link_libs)
 
-test_sources := $(wildcard tests/lib/*.c tests/fuzz/*.c $(suites_c:%=tests/%/*.c) tests/bench/*/*.c tests/examples/*.c)
+test_sources := $(wildcard tests/lib/*.c tests/fuzz/*.c tests/soak/*.c $(suites_c:%=tests/%/*.c) tests/bench/*/*.c tests/examples/*.c)
 .SECONDARY: $(test_sources:%.c=$(BUILD)/obj/%.o)
 
 # Fuzzers need clang and FLAVOUR=fuzz; none of them needs a server.
@@ -165,7 +165,8 @@ fuzz: $(fuzz_programs)
 # The cut tests and the bank need servers (ci/services); without one they say so.
 cut_programs := $(filter %_cut_test %_hang_test,$(call programs_of,system))
 bank_program := $(filter %/bank_test,$(call programs_of,system))
-soak: $(call programs_of,simulation) $(cut_programs) $(bank_program)
+soak: $(call programs_of,simulation) $(call programs_of,soak) $(cut_programs) $(bank_program)
+	$(test_folder)/soak/soak --seconds $(SOAK_SECONDS)
 	$(test_folder)/simulation/simulate --seconds $(SOAK_SECONDS)
 	$(foreach program,$(cut_programs),DBLOCK_TEST_CUTS=all $(program) || [ $$? = 77 ] || exit 1;) :
 	$(foreach program,$(bank_program),BANK_TRANSFERS=20000 tests/system/bank-soak $(program) || exit 1;) :

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/* worker.c - see soak.h: a process that takes names, holds them for a while and gives them back,
+ * in all the ways that there are, and now and then begins with a new client. */
+#include "soak.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "processes.h"
+#include "test_wait.h"
+
+enum {
+    ROUNDS_OF_A_CLIENT = 400,
+    TICK_MS = 4,
+    PAUSE_MS = 50,
+    LONG_HOLD_MS = 2 * TTL_MS,
+    OPEN_FILES_MAX = 1024
+};
+
+struct self {
+    struct soak_worker *worker;
+    dblock_client *client;
+    unsigned n_harms; /* when a call last went well */
+    struct dblock_error error;
+};
+
+static void count(struct self *self, enum count what)
+{
+    (void)atomic_fetch_add_explicit(&self->worker->counts[what], 1, memory_order_relaxed);
+}
+
+static const char *find_url(const struct soak_worker *worker)
+{
+    const struct soak_database *database = &soak_databases[worker->database];
+
+    return worker->is_proxied ? database->proxied_url(tcp_proxy_port(database->proxy))
+                              : database->contract->url(CONTRACT_URL);
+}
+
+/* What the database's being harmed excuses, and what nothing does. */
+static void take_note(
+    struct self *self, const char *what, uint64_t begun_us, dblock_status status)
+{
+    int is_excused = atomic_load(&self->worker->n_harms) != self->n_harms;
+
+    if (status >= 0) {
+        self->n_harms = soak_harms_before(self->worker);
+        return;
+    }
+    if (is_excused && status == DBLOCK_E_CONNECTION)
+        count(self, COUNT_UNREACHED);
+    else if (is_excused && status == DBLOCK_E_UNCERTAIN)
+        count(self, COUNT_UNCERTAIN);
+    else
+        soak_violation(VIOLATION_ERROR, "%s %s%s: %s: %s after %llu ms, %llu ms after a harm: %s (%s)",
+            soak_databases[self->worker->database].contract->name,
+            dblock_strategy_name(soak_strategies[self->worker->strategy]),
+            self->worker->is_proxied ? " by proxy" : "", what, dblock_status_name(status),
+            (unsigned long long)(soak_now_us() - begun_us) / 1000,
+            (unsigned long long)(soak_now_us() - atomic_load(&self->worker->harmed_us)) / 1000,
+            self->error.message, self->error.hint);
+}
+
+/* A call that was allowed to last `limit_ms` and began at `begun_us`. */
+static void take_time(struct self *self, uint64_t begun_us, uint64_t limit_ms, unsigned n_stops)
+{
+    uint64_t took_us = soak_now_us() - begun_us;
+
+    if (took_us <= limit_ms * 1000 || atomic_load(&self->worker->n_stops) != n_stops)
+        return;
+    took_us -= limit_ms * 1000;
+    if (took_us > atomic_load(&self->worker->latest_us))
+        atomic_store(&self->worker->latest_us, took_us);
+}
+
+static int open_client(struct self *self)
+{
+    const struct contract_database *contract = soak_databases[self->worker->database].contract;
+    struct dblock_config config = DBLOCK_CONFIG_INIT;
+    unsigned n_stops = atomic_load(&self->worker->n_stops);
+    uint64_t begun_us = soak_now_us();
+    dblock_status status;
+
+    config.schema = contract->schema != NULL ? contract->schema() : NULL;
+    config.connect_timeout_ms = IO_LIMIT_MS;
+    config.io_timeout_ms = IO_LIMIT_MS;
+    status =
+        dblock_open(contract->driver(), find_url(self->worker), &config, &self->client, &self->error);
+    take_note(self, "open", begun_us, status);
+    take_time(self, begun_us, IO_LIMIT_MS, n_stops);
+    if (status != DBLOCK_OK)
+        return -1;
+    count(self, COUNT_CLIENTS);
+    return 0;
+}
+
+/* 1: it was still held at the end. */
+static int hold(struct self *self, dblock_lock *lock)
+{
+    uint64_t until_us =
+        soak_now_us() + (soak_draw(60) == 0 ? LONG_HOLD_MS : soak_draw(25)) * UINT64_C(1000);
+
+    do {
+        if (!dblock_lock_is_held(lock)) {
+            soak_leave(self->worker);
+            count(self, COUNT_LOST);
+            return 0;
+        }
+        soak_stay(self->worker, dblock_lock_remaining_ms(lock));
+        test_pass_ms(TICK_MS);
+    } while (soak_now_us() < until_us && soak_now_us() < atomic_load(&soak_shared->end_us));
+    return dblock_lock_is_held(lock);
+}
+
+/* What else may be asked of a lock that is held. */
+static void ask(struct self *self, dblock_client *client, dblock_lock *lock, const char *name)
+{
+    dblock_status status = DBLOCK_OK;
+    struct dblock_grant grant = DBLOCK_GRANT_INIT;
+    uint64_t begun_us = soak_now_us();
+
+    switch (soak_draw(12)) {
+    case 0:
+        status = dblock_confirm(lock, &self->error);
+        break;
+    case 1:
+        status = dblock_extend(lock, 0, &self->error);
+        break;
+    case 2:
+        status = dblock_inspect(
+            client, name, soak_strategies[self->worker->strategy], &grant, &self->error);
+        break;
+    default:
+        return;
+    }
+    take_note(self, "ask", begun_us, status);
+}
+
+static void release(struct self *self, dblock_lock *lock)
+{
+    unsigned n_stops = atomic_load(&self->worker->n_stops);
+    uint64_t begun_us = soak_now_us();
+    dblock_status status;
+
+    soak_leave(self->worker); /* before it is sent */
+    if (soak_draw(10) == 0)
+        return; /* left to dblock_lock_free() */
+    status = dblock_release(lock, &self->error);
+    take_note(self, "release", begun_us, status);
+    take_time(self, begun_us, IO_LIMIT_MS, n_stops);
+    if (status == DBLOCK_LOST)
+        count(self, COUNT_LOST);
+}
+
+/* What the acquire answered. */
+static dblock_status take_once(struct self *self)
+{
+    struct soak_worker *worker = self->worker;
+    struct dblock_options options = DBLOCK_OPTIONS_INIT;
+    int number = (int)soak_draw(N_NAMES);
+    unsigned n_harms = soak_harms_before(worker);
+    unsigned n_stops = atomic_load(&worker->n_stops);
+    int64_t token_before = soak_largest_token(worker, number);
+    int64_t token = 0;
+    uint64_t begun_us = soak_now_us();
+    dblock_lock *lock = NULL;
+    dblock_status status;
+    char name[64];
+
+    soak_name(worker->database, worker->strategy, number, name, sizeof name);
+    options.strategy = soak_strategies[worker->strategy];
+    options.ttl_ms = TTL_MS;
+    options.wait_ms = soak_draw(3) == 0 ? 0 : soak_draw(1500);
+    options.flags = worker->strategy < 2 && soak_draw(4) == 0 ? DBLOCK_FAIR : 0;
+    status = dblock_acquire(self->client, name, &options, &lock, &self->error);
+    take_note(self, "acquire", begun_us, status);
+    take_time(self, begun_us, options.wait_ms + 2 * IO_LIMIT_MS, n_stops);
+    if (status == DBLOCK_BUSY)
+        count(self, COUNT_BUSY);
+    if (status != DBLOCK_OK)
+        return status;
+    begun_us = soak_now_us();
+    status = dblock_lock_token(lock, &token, &self->error);
+    take_note(self, "token", begun_us, status);
+    if (status == DBLOCK_OK) {
+        soak_enter(worker, number, token, token_before, n_harms, dblock_lock_remaining_ms(lock));
+        count(self, COUNT_GRANTS);
+        if (hold(self, lock))
+            ask(self, self->client, lock, name);
+        if (atomic_load(&worker->n_harms) != n_harms)
+            count(self, COUNT_GRANTS_UNDER_HARM);
+        release(self, lock);
+    }
+    dblock_lock_free(lock);
+    return DBLOCK_OK;
+}
+
+/* The conductor's proxy could end no connection as long as a worker has it open, too. */
+static void close_what_was_inherited(int ready_fd)
+{
+    int fd = (int)sysconf(_SC_OPEN_MAX);
+
+    if (fd > OPEN_FILES_MAX)
+        fd = OPEN_FILES_MAX;
+    while (--fd > STDERR_FILENO)
+        if (fd != ready_fd)
+            (void)close(fd);
+}
+
+int soak_work(void *context, int ready_fd)
+{
+    struct self self = { .worker = context };
+    unsigned n_rounds = 0;
+
+    close_what_was_inherited(ready_fd);
+    soak_leave(self.worker);
+    self.n_harms = atomic_load(&self.worker->n_harms) - 1; /* it may begin in the middle of a harm */
+    process_ready(ready_fd, 1);
+    while (soak_now_us() < atomic_load(&soak_shared->end_us)) {
+        if (self.client == NULL && open_client(&self) != 0) {
+            test_pass_ms(PAUSE_MS);
+            continue;
+        }
+        if (take_once(&self) == DBLOCK_E_CONNECTION)
+            test_pass_ms(PAUSE_MS);
+        if (!self.worker->is_steady && ++n_rounds % ROUNDS_OF_A_CLIENT == 0) {
+            dblock_close(self.client);
+            self.client = NULL;
+        }
+    }
+    dblock_close(self.client);
+    return 0;
+}
