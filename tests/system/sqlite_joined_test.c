@@ -10,7 +10,9 @@
 #include <cmocka.h>
 #include <pthread.h>
 #include <sqlite3.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <dblock/sqlite.h>
 
@@ -30,14 +32,20 @@ static void run(sqlite3 *database, const char *sql)
         fail_msg("%s: %s", sql, sqlite3_errmsg(database));
 }
 
-static dblock_status join(sqlite3 *database, const char *name, uint64_t wait_ms)
+static dblock_status join_by(
+    dblock_client *whose, sqlite3 *database, const char *name, uint64_t wait_ms)
 {
     struct dblock_options options = DBLOCK_OPTIONS_INIT;
 
     options.strategy = DBLOCK_ROW;
     options.wait_ms = wait_ms;
     return dblock_sqlite_acquire_in(
-        client, database, sqlite3_sourceid(), name, &options, NULL, &error);
+        whose, database, sqlite3_sourceid(), name, &options, NULL, &error);
+}
+
+static dblock_status join(sqlite3 *database, const char *name, uint64_t wait_ms)
+{
+    return join_by(client, database, name, wait_ms);
 }
 
 static dblock_status take(const char *name, dblock_lock **ret_lock)
@@ -246,6 +254,38 @@ static void connection_that_is_not_ours__is_refused(void **state)
     expect_free("elsewhere");
 }
 
+/* A file of its own, as the path of this one shall lead to another. */
+static void file_that_was_moved__is_noticed(void **state)
+{
+    char url[300], away[320];
+    const char *path = url + strlen("sqlite:");
+    dblock_client *its_client = NULL;
+    sqlite3 *handle = NULL;
+    int i;
+
+    (void)state;
+    (void)snprintf(url, sizeof url, "%s-moved", application->database->url(CONTRACT_URL));
+    (void)snprintf(away, sizeof away, "%s-away", path);
+    assert_int_equal(
+        DBLOCK_OK, dblock_open(dblock_sqlite_driver(), url, NULL, &its_client, &error));
+    assert_int_equal(DBLOCK_OK, dblock_schema_install(its_client, &error));
+    assert_int_equal(SQLITE_OK, sqlite3_open(path, &handle));
+    run(handle, "BEGIN");
+    assert_int_equal(DBLOCK_OK, join_by(its_client, handle, "moved", 0));
+    assert_int_equal(0, rename(path, away));
+    test_pass_ms(100); /* it is asked for at most every 50 ms */
+    assert_int_equal(DBLOCK_E_ARGUMENT, join_by(its_client, handle, "moved", 0));
+    run(handle, "ROLLBACK");
+    assert_int_equal(SQLITE_OK, sqlite3_close(handle));
+    dblock_close(its_client);
+    for (i = 0; i < 4; ++i) {
+        static const char *const endings[] = { "-away", "-dblock", "-shm", "-wal" };
+
+        (void)snprintf(away, sizeof away, "%s%s", path, endings[i]);
+        (void)unlink(away);
+    }
+}
+
 static int open_all(void **state)
 {
     (void)state;
@@ -277,6 +317,7 @@ int main(void)
         cmocka_unit_test(savepoints__are_no_end),
         cmocka_unit_test(failed_commit__keeps_it),
         cmocka_unit_test(connection_that_is_not_ours__is_refused),
+        cmocka_unit_test(file_that_was_moved__is_noticed),
     };
     int why_not = application_start(application);
     int n_failed;

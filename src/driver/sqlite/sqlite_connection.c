@@ -23,7 +23,6 @@
 
 #define PAUSE_SHORTEST_US 500
 #define PAUSE_SPREAD_US 1000
-#define MOVED_EVERY_US 50000
 
 /* ------------------------------------------------------------- the write lock */
 
@@ -235,7 +234,7 @@ dblock_status sqlite_connection_handle(
         code = set_synchronous(connection->handle);
     if (code == SQLITE_OK && stat(connection->path, &connection->identity) != 0)
         code = SQLITE_READONLY_DBMOVED;
-    connection->moved_us = dblock_clock_us() + MOVED_EVERY_US;
+    connection->moved_us = dblock_clock_us() + SQLITE_MOVED_EVERY_US;
     if (code == SQLITE_OK)
         return DBLOCK_OK;
     status = open_failed(connection, code, reterr);
@@ -252,7 +251,7 @@ dblock_status sqlite_connection_check_moved(
 
     if (now_us < connection->moved_us)
         return DBLOCK_OK;
-    connection->moved_us = now_us + MOVED_EVERY_US;
+    connection->moved_us = now_us + SQLITE_MOVED_EVERY_US;
     sqlite_connection_renew_side(connection);
     (void)sqlite3_file_control(connection->handle, "main", SQLITE_FCNTL_HAS_MOVED, &has_moved);
     if (!has_moved)

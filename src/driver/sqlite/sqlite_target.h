@@ -6,6 +6,9 @@
 
 #include <dblock/sys/driver.h>
 
+/* At most so often it is asked whether the path leads elsewhere by now. */
+#define SQLITE_MOVED_EVERY_US 50000u
+
 struct dblock_target {
     char *path;  /* absolute; as given, so symbolic links are still in it */
     char *host;  /* of this process */
