@@ -9,7 +9,6 @@
 #include "application.h"
 
 enum {
-    BANK_TTL_MS = 150,
     BANK_TELLERS = 16,
     BANK_STAGED = 2, /* accounts with the highest numbers, for the staged tellers only */
     BANK_ROUTES = 3
@@ -46,6 +45,7 @@ struct bank {
     enum bank_locking locking;
     int n_accounts; /* without the staged ones */
     int part;       /* of the transfers that are asked for */
+    unsigned ttl_ms;
     unsigned seed;
     int teller; /* which of them is started */
     struct bank_tally *tally;

@@ -46,7 +46,7 @@ static struct dblock_options options_of(struct teller *teller)
 
     options.strategy = teller->bank->strategy;
     if (options.strategy == DBLOCK_LEASE || options.strategy == DBLOCK_INSERT) {
-        options.ttl_ms = BANK_TTL_MS;
+        options.ttl_ms = teller->bank->ttl_ms;
         options.heartbeat = draw(teller, 2) ? DBLOCK_HEARTBEAT_OFF : DBLOCK_HEARTBEAT_ON;
     } else if (teller->bank->locking != BANK_JOINED) {
         options.flags = DBLOCK_FENCED; /* all do, as a guard of such a lock wants it */
@@ -244,7 +244,7 @@ static int employ(struct teller *teller, const struct bank *bank)
     *teller = (struct teller){ bank, bank->application, NULL, bank->application->open(),
         UINT64_C(0x9E3779B97F4A7C15) * (bank->seed + (unsigned)getpid()) | 1, 0 };
     /* so long the server lets a session that holds a lock stand still */
-    config.ttl_ms = BANK_TTL_MS;
+    config.ttl_ms = bank->ttl_ms;
     if (database->schema != NULL)
         config.schema = database->schema();
     for (i = 0; i < N_CONNECTS && status == DBLOCK_E_CONNECTION; ++i)

@@ -7,8 +7,9 @@
  * right, however the transactions read. It is staged once, on two accounts that are for nothing
  * else, as chance need not bring it about.
  * BANK_TRANSFERS asks for more than a moment's worth of them, and for all ways; BANK_ONLY=pgsql for
- * one database, BANK_WAY=joined for the ways with that in their titles. bank-soak does it for all
- * servers. Time limit: 300 s */
+ * one database, BANK_WAY=joined for the ways with that in their titles; on a slow machine, where
+ * locks are over before anybody has written, BANK_TTL=600 (ms). bank-soak does it for all servers.
+ * Time limit: 300 s */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,6 +38,7 @@ enum {
     N_ACCOUNTS = 50,
     N_FEW = 3,           /* so that mistakes are likely */
     LEAST_TRANSFERS = 150,
+    TTL_MS = 150,
     SOAK_PART = 10,      /* of what is wanted of the ways that are for soak only */
     LIMIT_MS = 60000,
     UNGUARDED_MS = 2000, /* for chance to make a mistake, too */
@@ -83,11 +85,16 @@ static int is_staged(const struct bank *bank)
 
 /* --------------------------------------------------------------------------- work */
 
+static int64_t from_environment(const char *name, int64_t usual)
+{
+    const char *text = getenv(name);
+
+    return text != NULL ? strtoll(text, NULL, 10) : usual;
+}
+
 static int64_t wanted_transfers(const struct bank *bank)
 {
-    const char *text = getenv("BANK_TRANSFERS");
-
-    return (text != NULL ? strtoll(text, NULL, 10) : LEAST_TRANSFERS) / bank->part;
+    return from_environment("BANK_TRANSFERS", LEAST_TRANSFERS) / bank->part;
 }
 
 /* Over a connection for this alone, as all others are ended now and then. */
@@ -290,6 +297,7 @@ int main(void)
                 .strategy = ways[how].strategy,
                 .reads_snapshot = ways[how].reads_snapshot,
                 .locking = ways[how].locking,
+                .ttl_ms = (unsigned)from_environment("BANK_TTL", TTL_MS),
                 .part = ways[how].when == RARELY ? SOAK_PART : 1,
                 .seed = 1 };
             bank->n_accounts = is_safe(bank) ? N_ACCOUNTS : N_FEW;

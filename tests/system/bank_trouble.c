@@ -13,8 +13,8 @@
 #include "test_wait.h"
 
 enum {
-    ROUND_MS = 250,       /* beyond the ttl */
-    LOSS_PAUSE_MS = 200,  /* twice that until the server knows that a client is gone */
+    BEYOND_MS = 100,      /* more than the ttl */
+    TRANSFERS = 30,       /* from one disturbance to the next, however long they take */
     START_MS = 20000,
     SLOW_MS = 3000,       /* who serves nobody for so long is not killed, but watched */
     STANDSTILL_MS = 30000 /* longer than any call may take */
@@ -58,7 +58,7 @@ static int be_network(void *context, int ready_fd)
     (void)close(ready_fd);
     while (read(network->orders[0], &order, 1) == 1)
         (void)tcp_proxy_lose(proxies[bank_draw(&random, (unsigned)n)],
-            bank_draw(&random, 100000), bank_draw(&random, 3) == 0 ? 0 : LOSS_PAUSE_MS);
+            bank_draw(&random, 100000), bank_draw(&random, 3) == 0 ? 0 : network->bank->ttl_ms);
     return 0;
 }
 
@@ -152,24 +152,29 @@ const char *bank_trouble_make(struct bank_trouble *trouble)
 {
     const struct contract_database *database = trouble->bank->application->database;
     const char *problem = NULL;
+    unsigned n_transfers = trouble->bank->tally->n_transfers;
+    int is_due = trouble->n_rounds++ == 0 || n_transfers - trouble->n_transfers >= TRANSFERS;
     int victim = draw(trouble);
     int i;
 
-    (void)kill(trouble->tellers[victim].pid, SIGSTOP);
-    ++trouble->bank->tally->n_pauses;
-    if (trouble->orders_fd >= 0) {
+    if (is_due) {
+        trouble->n_transfers = n_transfers;
+        (void)kill(trouble->tellers[victim].pid, SIGSTOP);
+        ++trouble->bank->tally->n_pauses;
+    }
+    if (is_due && trouble->orders_fd >= 0) {
         if (write(trouble->orders_fd, "", 1) != 1)
             return "the network is gone";
         ++trouble->n_losses;
         database->cut_one(bank_draw(&trouble->random, 100000));
         ++trouble->n_ends;
     }
-    test_pass_ms(ROUND_MS); /* that the ttl is over is what is tested */
+    test_pass_ms(trouble->bank->ttl_ms + BEYOND_MS); /* that the ttl is over is what is tested */
     for (i = 0; i < BANK_TELLERS && problem == NULL; ++i) {
         (void)kill(trouble->tellers[i].pid, SIGCONT);
         problem = watch_teller(trouble, i);
     }
-    if (problem != NULL || draw(trouble) % 2 == 0)
+    if (problem != NULL || !is_due || draw(trouble) % 2 == 0)
         return problem;
     victim = draw(trouble);
     if (test_now_ms() - trouble->since_ms[victim] > SLOW_MS)

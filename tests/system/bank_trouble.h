@@ -15,6 +15,8 @@ struct bank_trouble {
     unsigned served[BANK_TELLERS]; /* when last looked at */
     uint64_t since_ms[BANK_TELLERS]; /* it has not served more */
     uint64_t random;
+    unsigned n_rounds;
+    unsigned n_transfers; /* when there was trouble last */
     unsigned n_kills;
     unsigned n_losses; /* of connections, by the network */
     unsigned n_ends;   /* by the server */
