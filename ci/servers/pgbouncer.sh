@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2154
-# pgbouncer.sh - PgBouncer with transaction pooling: `pgbouncer18` before `pgsql18`.
+# pgbouncer.sh - PgBouncer with transaction pooling: `pgbouncer18` before `pgsql18`. The same
+# database is there as dblock_test_session, with session pooling.
 
 is_installed_pgbouncer()
 {
@@ -30,6 +31,7 @@ command_pgbouncer()
     cat > "$folder/$1/ini" << INI
 [databases]
 dblock_test = host=$folder/$server port=$(port_of "$server") user=dblock_test
+dblock_test_session = host=$folder/$server port=$(port_of "$server") user=dblock_test dbname=dblock_test pool_mode=session
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = $2
