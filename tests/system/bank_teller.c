@@ -179,27 +179,28 @@ static int are_held(dblock_lock *const locks[2])
     return locks[0] == NULL || (dblock_lock_is_held(locks[0]) && dblock_lock_is_held(locks[1]));
 }
 
-/* What was begun is undone; a connection that cannot do that is replaced. */
-static void roll_back(struct teller *teller)
+/* 1: what was begun is undone. A connection that cannot do that is replaced. */
+static int roll_back(struct teller *teller)
 {
     ++teller->bank->tally->n_conflicts;
     if (teller->application->run(teller->connection, "ROLLBACK") == 0 ||
         teller->application->has_one_writer)
-        return;
+        return 1;
     teller->application->close(teller->connection);
     teller->connection = teller->application->open();
+    return 0;
 }
 
 /* What the database has rolled back for a conflict is tried again under the same locks; on
- * Galera the COMMIT tells. 1: it is done. */
+ * Galera the COMMIT tells. Not what may still be carried out, as its connection was lost: for the
+ * end of that only the next grant waits. 1: it is done. */
 static int transfer_at_last(struct teller *teller, struct bank_entry entries[2],
     dblock_lock *const locks[2], int is_to_stop)
 {
     int n_tries = 0;
 
     while (transfer(teller, entries, locks, is_to_stop && n_tries == 0) != 0) {
-        roll_back(teller);
-        if (++n_tries == N_TRIES || !are_held(locks) || teller->gives_back)
+        if (!roll_back(teller) || ++n_tries == N_TRIES || !are_held(locks) || teller->gives_back)
             return 0;
     }
     return 1;
