@@ -37,7 +37,7 @@
 enum {
     N_ACCOUNTS = 50,
     N_FEW = 3,           /* so that mistakes are likely */
-    LEAST_TRANSFERS = 150,
+    LEAST_TRANSFERS = 100,
     TTL_MS = 150,
     SOAK_PART = 10,      /* of what is wanted of the ways that are for soak only */
     LIMIT_MS = 60000,
