@@ -162,10 +162,14 @@ list-fuzzers:
 fuzz: $(fuzz_programs)
 	@exec tests/fuzz/run $(FUZZ_RUNS) $(FUZZ_SECONDS) $(fuzz_programs)
 
-# The cut tests and the bank need servers (ci/services); without one they say so.
+# On servers of its own, unless some are named (ci/services env).
 cut_programs := $(filter %_cut_test %_hang_test,$(call programs_of,system))
 bank_program := $(filter %/bank_test,$(call programs_of,system))
-soak: $(call programs_of,simulation) $(call programs_of,soak) $(cut_programs) $(bank_program)
+soak_programs := $(call programs_of,simulation) $(call programs_of,soak) $(cut_programs) $(bank_program)
+.PHONY: run-soak
+soak: $(soak_programs)
+	+@ci/with-servers $(MAKE) run-soak
+run-soak: $(soak_programs)
 	$(test_folder)/soak/soak --seconds $(SOAK_SECONDS)
 	$(test_folder)/simulation/simulate --seconds $(SOAK_SECONDS)
 	$(foreach program,$(cut_programs),DBLOCK_TEST_CUTS=all $(program) || [ $$? = 77 ] || exit 1;) :
