@@ -30,8 +30,12 @@ unsigned long soak_n_harms[N_HARMS];
 static uint64_t resume_us[N_WORKERS];      /* 0: is not stopped */
 static uint64_t reconnect_us[N_DATABASES]; /* 0: its network is well */
 
-static void tell_begin(struct soak_worker *worker)
+static const char *const kinds[N_HARMS] = { "stopped", "killed", "cut", "swallowed",
+    "server killed" };
+
+static void tell_begin(struct soak_worker *worker, enum harm kind)
 {
+    atomic_store(&worker->harm, kinds[kind]);
     (void)atomic_fetch_add(&worker->n_ongoing, 1);
     (void)atomic_fetch_add(&worker->n_harms, 1);
 }
@@ -43,13 +47,33 @@ static void tell_end(struct soak_worker *worker)
     (void)atomic_fetch_sub(&worker->n_ongoing, 1);
 }
 
-static void tell_all(size_t database, int only_proxied, void (*tell)(struct soak_worker *worker))
+/* Of a network those who are behind the proxy. */
+static int is_reached(const struct soak_worker *worker, size_t database, enum harm kind)
+{
+    return worker->database == database && (worker->is_proxied || kind == HARM_SERVER);
+}
+
+static void tell_all_begin(size_t database, enum harm kind)
 {
     struct soak_worker *worker;
 
+    ++soak_n_harms[kind];
+    /* it lasts no longer than this, and its end is told */
+    atomic_store(
+        &soak_shared->network_harmed_us[database], soak_now_us() + 2000 * IO_LIMIT_MS);
     for (worker = soak_shared->workers; worker < soak_shared->workers + N_WORKERS; ++worker)
-        if (worker->database == database && (worker->is_proxied || !only_proxied))
-            tell(worker);
+        if (is_reached(worker, database, kind))
+            tell_begin(worker, kind);
+}
+
+static void tell_all_end(size_t database, enum harm kind)
+{
+    struct soak_worker *worker;
+
+    atomic_store(&soak_shared->network_harmed_us[database], soak_now_us());
+    for (worker = soak_shared->workers; worker < soak_shared->workers + N_WORKERS; ++worker)
+        if (is_reached(worker, database, kind))
+            tell_end(worker);
 }
 
 static int comes(int a_minute)
@@ -63,11 +87,11 @@ static void stop(size_t i, pid_t pid)
 {
     struct soak_worker *worker = &soak_shared->workers[i];
 
-    tell_begin(worker);
+    ++soak_n_harms[HARM_STOP];
+    tell_begin(worker, HARM_STOP);
     (void)atomic_fetch_add(&worker->n_stops, 1);
     (void)kill(pid, SIGSTOP);
     resume_us[i] = soak_now_us() + soak_draw(soak_draw(4) == 0 ? 2500 * TTL_MS : 400000);
-    ++soak_n_harms[HARM_STOP];
 }
 
 static void resume(size_t i, pid_t pid)
@@ -82,11 +106,11 @@ static void crash(size_t i, struct test_process *process)
 {
     struct soak_worker *worker = &soak_shared->workers[i];
 
-    tell_begin(worker);
+    ++soak_n_harms[HARM_KILL];
+    tell_begin(worker, HARM_KILL);
     process_kill(process);
     atomic_store(&worker->held, -1);
     tell_end(worker);
-    ++soak_n_harms[HARM_KILL];
     if (process_start(process, soak_work, worker) != 0)
         soak_violation(VIOLATION_ERROR, "no process can be started");
 }
@@ -95,26 +119,24 @@ static void crash(size_t i, struct test_process *process)
 
 static void cut(size_t d)
 {
-    tell_all(d, 1, tell_begin);
+    tell_all_begin(d, HARM_CUT);
     tcp_proxy_cut_all(soak_databases[d].proxy);
     test_pass_ms(SETTLED_MS);
-    tell_all(d, 1, tell_end);
-    ++soak_n_harms[HARM_CUT];
+    tell_all_end(d, HARM_CUT);
 }
 
 static void swallow(size_t d)
 {
-    tell_all(d, 1, tell_begin);
+    tell_all_begin(d, HARM_SWALLOW);
     tcp_proxy_swallow(soak_databases[d].proxy, 1 + soak_draw(3));
     reconnect_us[d] = soak_now_us() + soak_draw(1200 * IO_LIMIT_MS);
-    ++soak_n_harms[HARM_SWALLOW];
 }
 
 static void reconnect(size_t d)
 {
     tcp_proxy_swallow(soak_databases[d].proxy, 0);
     test_pass_ms(SETTLED_MS);
-    tell_all(d, 1, tell_end);
+    tell_all_end(d, HARM_SWALLOW);
     reconnect_us[d] = 0;
 }
 
@@ -145,12 +167,11 @@ static int kill_server(size_t d)
 
     if (services == NULL)
         return 0;
-    tell_all(d, 0, tell_begin);
+    tell_all_begin(d, HARM_SERVER);
     result = ask_services(services, "kill9", soak_databases[d].service);
     if (result == 0)
         result = ask_services(services, "restart", soak_databases[d].service);
-    tell_all(d, 0, tell_end);
-    ++soak_n_harms[HARM_SERVER];
+    tell_all_end(d, HARM_SERVER);
     return result;
 }
 

@@ -208,6 +208,15 @@ static unsigned long long n_violations(void)
     return number;
 }
 
+/* As they come. */
+static void tell_words(void)
+{
+    static size_t n_told;
+
+    for (; n_told < N_WORDS && soak_shared->words[n_told][0] != 0; ++n_told)
+        (void)printf("FAIL: %s\n", soak_shared->words[n_told]);
+}
+
 /* 0: the time went by. */
 static int conduct(uint64_t seconds)
 {
@@ -223,6 +232,7 @@ static int conduct(uint64_t seconds)
         if (passed_s >= looked_s + LOOK_EVERY_S) {
             looked_s = passed_s;
             look((double)passed_s / (double)seconds);
+            tell_words();
         }
         if (passed_s >= told_s + TELL_EVERY_S) {
             told_s = passed_s;
@@ -344,8 +354,7 @@ static int tell(void)
         (unsigned long long)atomic_load(&soak_shared->violations[VIOLATION_TWO_HOLDERS]),
         (unsigned long long)atomic_load(&soak_shared->violations[VIOLATION_TOKEN_BACK]),
         (unsigned long long)atomic_load(&soak_shared->violations[VIOLATION_ERROR]));
-    for (d = 0; d < N_WORDS && soak_shared->words[d][0] != 0; ++d)
-        (void)printf("FAIL: %s\n", soak_shared->words[d]);
+    tell_words();
     return n_violations() > 0;
 }
 

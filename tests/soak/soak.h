@@ -36,7 +36,7 @@ enum count {
     COUNT_BUSY,
     COUNT_LOST,
     COUNT_UNCERTAIN,
-    COUNT_UNREACHED, /* E_CONNECTION after a harm */
+    COUNT_UNREACHED, /* other errors for which there was a harm */
     COUNT_CLIENTS,
     N_COUNTS
 };
@@ -57,6 +57,7 @@ struct soak_worker {
     atomic_uint n_ongoing;  /* of these, that have not ended */
     atomic_uint n_stops;    /* of these: it was stopped */
     atomic_ullong harmed_us; /* when the last one ended */
+    const char *_Atomic harm; /* and what it was; NULL: there was none */
     atomic_int held;        /* the number of the name that it believes to hold, or -1 */
     atomic_ullong until_us; /* so long, by the clock of all (soak_now_us) */
     atomic_uint n_harms_at_grant;
@@ -76,6 +77,7 @@ struct soak_database {
 
 struct soak_shared {
     atomic_ullong end_us;
+    atomic_ullong network_harmed_us[N_DATABASES]; /* until when, last */
     _Atomic int64_t tokens[N_DATABASES][N_STRATEGIES][N_NAMES]; /* the largest that was drawn */
     atomic_ullong violations[N_VIOLATIONS];
     atomic_uint n_words;
