@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* processes.c - see processes.h. */
+#include "child_exit.h"
 #include "processes.h"
 
 #include <errno.h>
@@ -40,9 +41,9 @@ int process_start(struct test_process *process, test_process_fn fn, void *contex
         /* a test that dies leaves nobody behind who holds a lock */
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
-            _exit(1);
+            child_exit(1);
         (void)close(ends[0]);
-        _exit(fn(context, ends[1]));
+        child_exit(fn(context, ends[1]));
     }
     (void)close(ends[1]);
     process->ready_fd = ends[0];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* fork_test.c - a child is told from its parent, and a grandchild from both. */
+#include "child_exit.h"
 #include "core/fork.h"
 
 #include <pthread.h>
@@ -41,9 +42,9 @@ static void child_and_grandchild_are_others(void **state)
         int status = -1;
 
         if (grandchild == 0)
-            _exit(dblk_fork_generation() == mine || dblk_fork_generation() == childs);
+            child_exit(dblk_fork_generation() == mine || dblk_fork_generation() == childs);
         (void)waitpid(grandchild, &status, 0);
-        _exit(status != 0 || childs == mine || dblk_fork_generation() != childs);
+        child_exit(status != 0 || childs == mine || dblk_fork_generation() != childs);
     }
     assert_int_equal(wait_for(child), 0);
     assert_true(dblk_fork_generation() == mine);
@@ -61,9 +62,9 @@ static void grandchild_of_one_that_never_asked(void **state)
         int status = -1;
 
         if (grandchild == 0)
-            _exit(dblk_fork_generation() == mine);
+            child_exit(dblk_fork_generation() == mine);
         (void)waitpid(grandchild, &status, 0);
-        _exit(status != 0 || dblk_fork_generation() == mine);
+        child_exit(status != 0 || dblk_fork_generation() == mine);
     }
     assert_int_equal(wait_for(child), 0);
 }
@@ -103,7 +104,7 @@ static void threads_of_a_young_process_agree(void **state)
         pid_t child = fork();
 
         if (child == 0)
-            _exit(ask_at_once() != 0);
+            child_exit(ask_at_once() != 0);
         assert_int_equal(wait_for(child), 0);
     }
 }

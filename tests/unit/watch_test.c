@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "child_exit.h"
 #include "sim_driver.h"
 #include "test_wait.h"
 
@@ -244,7 +245,7 @@ static void forked__frees_and_cancels_nothing(void **state)
     if (child == 0) {
         dblock_lock_free(world->locks[0]);
         dblock_close(world->clients[0]);
-        _exit(atomic_load(&world->connections[0].n_frees) == 1 &&
+        child_exit(atomic_load(&world->connections[0].n_frees) == 1 &&
                     atomic_load(&world->connections[0].n_cancels) == 0
                 ? 0
                 : 1);
