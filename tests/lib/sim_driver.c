@@ -140,15 +140,30 @@ static void end_connections(struct sim_site *site, const char *label)
             sim_site_end_connection(site, connection);
 }
 
-void sim_fault_set(
-    const char *world, enum sim_step step, unsigned nth, enum sim_fault fault, uint64_t delay_us)
+static void add_fault(const char *world, const struct sim_pending_fault *fault)
 {
     struct sim_site *site = enter_site(world);
 
     if (site->n_faults == sizeof site->faults / sizeof site->faults[0])
         abort();
-    site->faults[site->n_faults++] = (struct sim_pending_fault){ step, nth, fault, delay_us };
+    site->faults[site->n_faults++] = *fault;
     leave_site(site);
+}
+
+void sim_fault_set(
+    const char *world, enum sim_step step, unsigned nth, enum sim_fault fault, uint64_t delay_us)
+{
+    add_fault(world, &(struct sim_pending_fault){ step, nth, fault, delay_us, 0 });
+}
+
+void sim_answer_set(const char *world, enum sim_step step, unsigned nth, int32_t outcome)
+{
+    add_fault(world, &(struct sim_pending_fault){ step, nth, SIM_FAULT_ANSWER, 0, outcome });
+}
+
+void sim_fail_set(const char *world, enum sim_step step, unsigned nth, dblock_status status)
+{
+    add_fault(world, &(struct sim_pending_fault){ step, nth, SIM_FAULT_FAIL, 0, status });
 }
 
 void sim_fault_clear(const char *world)

@@ -43,13 +43,17 @@ enum sim_step {
 enum sim_fault {
     SIM_FAULT_REFUSE = 1, /* no effect, E_CONNECTION, and the connection is gone */
     SIM_FAULT_LOSE,       /* full effect, E_UNCERTAIN, and the connection is gone */
-    SIM_FAULT_DELAY       /* the step takes `delay_us` longer; E_UNCERTAIN if that is too long,
+    SIM_FAULT_DELAY,      /* the step takes `delay_us` longer; E_UNCERTAIN if that is too long,
                            * with the effect coming at the deadline */
+    SIM_FAULT_ANSWER,     /* no effect, and the answer of sim_answer_set() */
+    SIM_FAULT_FAIL        /* no effect, and the status of sim_fail_set(); the connection stays */
 };
 
 /* Happens once, at the nth such step from now, 1 being the next. */
 void sim_fault_set(
     const char *world, enum sim_step step, unsigned nth, enum sim_fault fault, uint64_t delay_us);
+void sim_answer_set(const char *world, enum sim_step step, unsigned nth, int32_t outcome);
+void sim_fail_set(const char *world, enum sim_step step, unsigned nth, dblock_status status);
 void sim_fault_clear(const char *world);
 uint64_t sim_n_steps(const char *world, enum sim_step step);
 

@@ -36,7 +36,7 @@ static int pass_time(struct sim_site *site, uint64_t duration_us, const struct d
 /* The fault that this step is to have; `fault` 0 none. */
 static struct sim_pending_fault next_fault(struct sim_site *site, enum sim_step step)
 {
-    struct sim_pending_fault due = { SIM_STEP_ANY, 0, 0, 0 };
+    struct sim_pending_fault due = { SIM_STEP_ANY, 0, 0, 0, 0 };
     size_t i;
 
     ++site->n_steps[SIM_STEP_ANY];
@@ -65,13 +65,19 @@ static dblock_status say_lost(struct dblock_error *reterr)
         reterr, DBLOCK_E_UNCERTAIN, NULL, "the simulated server closed the connection");
 }
 
+static dblock_status say_failed(dblock_status status, struct dblock_error *reterr)
+{
+    return status >= 0 ? status
+                       : dblock_error_set(reterr, status, NULL, "the simulated server failed");
+}
+
 static int is_cut_off(const struct sim_site *site, const struct sim_caller *caller)
 {
     return site->is_down || (site->stranded[0] != 0 && strcmp(site->stranded, caller->label) == 0);
 }
 
 struct sim_visit sim_enter(struct dblock_connection *connection, enum sim_step step,
-    const struct dblock_call *call, struct dblock_error *reterr)
+    const struct dblock_call *call, struct dblock_answer *answer, struct dblock_error *reterr)
 {
     struct sim_site *site = connection->target->site;
     struct sim_visit visit = { connection, &site->world, 0, DBLOCK_OK, 0, 0 };
@@ -91,6 +97,14 @@ struct sim_visit sim_enter(struct dblock_connection *connection, enum sim_step s
             sim_site_end_connection(site, connection);
             visit.status = say_unreached(reterr);
         }
+    }
+    if (visit.status == DBLOCK_OK && fault.fault == SIM_FAULT_FAIL)
+        visit.status = say_failed(fault.result, reterr);
+    if (visit.status == DBLOCK_OK && fault.fault == SIM_FAULT_ANSWER) {
+        answer->outcome = fault.result;
+        answer->now_us = sim_site_now(site);
+        leave_site(site);
+        return visit;
     }
     if (visit.status != DBLOCK_OK) {
         leave_site(site);
@@ -180,6 +194,8 @@ static dblock_status reach(struct dblock_target *target, enum sim_step step,
     if (site->is_silent || fault.fault == SIM_FAULT_REFUSE || fault.fault == SIM_FAULT_LOSE ||
         is_cut_off(site, &caller))
         status = say_unreached(reterr);
+    else if (status == DBLOCK_OK && fault.fault == SIM_FAULT_FAIL)
+        status = say_failed(fault.result, reterr);
     else if (status == DBLOCK_OK && strcmp(site->password, target->password) != 0 &&
              site->password[0] != 0)
         status = dblock_error_set(reterr, DBLOCK_E_LOGIN, "check the password in the URL",

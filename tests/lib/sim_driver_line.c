@@ -57,7 +57,7 @@ dblock_status sim_line_stand(struct dblock_connection *connection, const struct 
     int strategy, const struct dblock_subject *subject, uint64_t wait_us, int is_fair,
     struct dblock_answer *answer, struct dblock_error *reterr)
 {
-    struct sim_visit visit = sim_enter(connection, SIM_STEP_STAND, call, reterr);
+    struct sim_visit visit = sim_enter(connection, SIM_STEP_STAND, call, answer, reterr);
     struct dblock_take take;
 
     (void)is_fair; /* it is */
@@ -88,7 +88,7 @@ dblock_status sim_line_rest(struct dblock_connection *connection, const struct d
     int is_ready = 1;
 
     (void)owner;
-    visit = sim_enter(connection, SIM_STEP_REST, call, reterr);
+    visit = sim_enter(connection, SIM_STEP_REST, call, answer, reterr);
     if (!visit.is_inside)
         return visit.status;
     while (is_ready > 0 && !connection->is_dead && !connection->is_rung) {

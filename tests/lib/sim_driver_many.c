@@ -50,7 +50,7 @@ dblock_status sim_take_many(struct dblock_connection *connection, int32_t strate
     const struct dblock_many *many, size_t *ret_place, struct dblock_grant *holder,
     struct dblock_answer *answer, struct dblock_error *reterr)
 {
-    struct sim_visit visit = sim_enter(connection, SIM_STEP_TAKE, call, reterr);
+    struct sim_visit visit = sim_enter(connection, SIM_STEP_TAKE, call, answer, reterr);
     struct dblock_take take = *terms;
     struct dblock_grant seen = DBLOCK_GRANT_INIT;
     size_t i;
@@ -85,7 +85,7 @@ dblock_status sim_drop_many(struct dblock_connection *connection, int32_t strate
     const struct dblock_call *call, const struct dblock_many *many, struct dblock_answer *answer,
     struct dblock_error *reterr)
 {
-    struct sim_visit visit = sim_enter(connection, SIM_STEP_DROP, call, reterr);
+    struct sim_visit visit = sim_enter(connection, SIM_STEP_DROP, call, answer, reterr);
     size_t i;
 
     for (i = 0; visit.is_inside && i < many->n_names && visit.status == DBLOCK_OK; ++i) {

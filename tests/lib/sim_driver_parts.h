@@ -13,6 +13,7 @@ struct sim_pending_fault {
     unsigned n_left;
     enum sim_fault fault;
     uint64_t delay_us;
+    int32_t result; /* of ANSWER and FAIL */
 };
 
 struct sim_site {
@@ -70,7 +71,7 @@ struct sim_visit {
 };
 
 struct sim_visit sim_enter(struct dblock_connection *connection, enum sim_step step,
-    const struct dblock_call *call, struct dblock_error *reterr);
+    const struct dblock_call *call, struct dblock_answer *answer, struct dblock_error *reterr);
 dblock_status sim_leave(struct sim_visit *visit, struct dblock_error *reterr);
 
 /* Stands in the queue of a lock, with the mutex held on entry and on return. */

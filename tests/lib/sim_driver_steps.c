@@ -9,18 +9,20 @@
 static dblock_status connection_ping(struct dblock_connection *connection,
     const struct dblock_call *call, struct dblock_answer *answer, struct dblock_error *reterr)
 {
-    struct sim_visit visit = sim_enter(connection, SIM_STEP_PING, call, reterr);
+    struct sim_visit visit = sim_enter(connection, SIM_STEP_PING, call, answer, reterr);
 
     /* what a connection holds lives as long as the connection */
-    answer->outcome = DBLOCK_ANSWER_YES;
-    answer->now_us = visit.now_us;
+    if (visit.is_inside) {
+        answer->outcome = DBLOCK_ANSWER_YES;
+        answer->now_us = visit.now_us;
+    }
     return sim_leave(&visit, reterr);
 }
 
 static dblock_status connection_verify(struct dblock_connection *connection,
     const struct dblock_call *call, struct dblock_answer *answer, struct dblock_error *reterr)
 {
-    struct sim_visit visit = sim_enter(connection, SIM_STEP_VERIFY, call, reterr);
+    struct sim_visit visit = sim_enter(connection, SIM_STEP_VERIFY, call, answer, reterr);
 
     if (visit.is_inside)
         visit.status = sim_verify(visit.world, visit.now_us, answer, reterr);
@@ -33,7 +35,7 @@ static dblock_status session_begin(struct dblock_connection *connection,
     const struct dblock_call *call, const unsigned char *session, uint64_t ttl_us,
     struct dblock_answer *answer, struct dblock_error *reterr)
 {
-    struct sim_visit visit = sim_enter(connection, SIM_STEP_BEGIN, call, reterr);
+    struct sim_visit visit = sim_enter(connection, SIM_STEP_BEGIN, call, answer, reterr);
 
     if (visit.is_inside)
         visit.status = sim_session_begin(
@@ -45,7 +47,7 @@ static dblock_status session_renew(struct dblock_connection *connection,
     const struct dblock_call *call, const unsigned char *session, uint64_t ttl_us,
     struct dblock_answer *answer, struct dblock_error *reterr)
 {
-    struct sim_visit visit = sim_enter(connection, SIM_STEP_RENEW, call, reterr);
+    struct sim_visit visit = sim_enter(connection, SIM_STEP_RENEW, call, answer, reterr);
 
     if (visit.is_inside)
         visit.status =
@@ -57,7 +59,7 @@ static dblock_status session_end(struct dblock_connection *connection,
     const struct dblock_call *call, const unsigned char *session, struct dblock_answer *answer,
     struct dblock_error *reterr)
 {
-    struct sim_visit visit = sim_enter(connection, SIM_STEP_END, call, reterr);
+    struct sim_visit visit = sim_enter(connection, SIM_STEP_END, call, answer, reterr);
 
     if (visit.is_inside)
         visit.status = sim_session_end(visit.world, visit.now_us, session, answer, reterr);
@@ -68,7 +70,7 @@ static dblock_status session_holds(struct dblock_connection *connection,
     const struct dblock_call *call, const unsigned char *session, dblock_grant_fn fn, void *context,
     struct dblock_answer *answer, struct dblock_error *reterr)
 {
-    struct sim_visit visit = sim_enter(connection, SIM_STEP_HOLDS, call, reterr);
+    struct sim_visit visit = sim_enter(connection, SIM_STEP_HOLDS, call, answer, reterr);
 
     if (visit.is_inside)
         visit.status =
@@ -82,7 +84,7 @@ static dblock_status hold_take(struct dblock_connection *connection, int32_t str
     const struct dblock_call *call, const struct dblock_take *take, struct dblock_grant *holder,
     struct dblock_answer *answer, struct dblock_error *reterr)
 {
-    struct sim_visit visit = sim_enter(connection, SIM_STEP_TAKE, call, reterr);
+    struct sim_visit visit = sim_enter(connection, SIM_STEP_TAKE, call, answer, reterr);
     struct dblock_grant seen = DBLOCK_GRANT_INIT;
 
     if (visit.is_inside && take->heeds_line &&
@@ -105,7 +107,7 @@ static dblock_status hold_drop(struct dblock_connection *connection, int32_t str
     const unsigned char *owner, uint64_t keep_us, struct dblock_answer *answer,
     struct dblock_error *reterr)
 {
-    struct sim_visit visit = sim_enter(connection, SIM_STEP_DROP, call, reterr);
+    struct sim_visit visit = sim_enter(connection, SIM_STEP_DROP, call, answer, reterr);
 
     if (visit.is_inside)
         visit.status = sim_hold_drop(
@@ -120,7 +122,7 @@ static dblock_status hold_extend(struct dblock_connection *connection, int32_t s
     const unsigned char *owner, uint64_t ttl_us, struct dblock_answer *answer,
     struct dblock_error *reterr)
 {
-    struct sim_visit visit = sim_enter(connection, SIM_STEP_EXTEND, call, reterr);
+    struct sim_visit visit = sim_enter(connection, SIM_STEP_EXTEND, call, answer, reterr);
 
     if (visit.is_inside)
         visit.status = sim_hold_extend(
@@ -132,7 +134,7 @@ static dblock_status hold_look(struct dblock_connection *connection, int32_t str
     const struct dblock_call *call, const struct dblock_subject *subject,
     struct dblock_grant *grant, struct dblock_answer *answer, struct dblock_error *reterr)
 {
-    struct sim_visit visit = sim_enter(connection, SIM_STEP_LOOK, call, reterr);
+    struct sim_visit visit = sim_enter(connection, SIM_STEP_LOOK, call, answer, reterr);
 
     if (visit.is_inside)
         visit.status = sim_hold_look(
@@ -144,7 +146,7 @@ static dblock_status hold_draw(struct dblock_connection *connection, int32_t str
     const struct dblock_call *call, const struct dblock_subject *subject,
     const unsigned char *owner, struct dblock_answer *answer, struct dblock_error *reterr)
 {
-    struct sim_visit visit = sim_enter(connection, SIM_STEP_DRAW, call, reterr);
+    struct sim_visit visit = sim_enter(connection, SIM_STEP_DRAW, call, answer, reterr);
 
     if (visit.is_inside)
         visit.status = sim_hold_draw(
@@ -248,7 +250,7 @@ static dblock_status lock_take(struct dblock_connection *connection, int32_t str
     const struct dblock_call *call, const struct dblock_take *take, struct dblock_grant *holder,
     struct dblock_answer *answer, struct dblock_error *reterr)
 {
-    struct sim_visit visit = sim_enter(connection, SIM_STEP_TAKE, call, reterr);
+    struct sim_visit visit = sim_enter(connection, SIM_STEP_TAKE, call, answer, reterr);
 
     if (!visit.is_inside)
         return visit.status;
@@ -266,7 +268,7 @@ static dblock_status lock_take(struct dblock_connection *connection, int32_t str
 static dblock_status row_seed(struct dblock_connection *connection, const struct dblock_call *call,
     const struct dblock_subject *subject, struct dblock_answer *answer, struct dblock_error *reterr)
 {
-    struct sim_visit visit = sim_enter(connection, SIM_STEP_SEED, call, reterr);
+    struct sim_visit visit = sim_enter(connection, SIM_STEP_SEED, call, answer, reterr);
 
     if (visit.is_inside)
         visit.status = sim_lock_seed(visit.world, visit.now_us, subject, answer, reterr);
@@ -281,7 +283,7 @@ static dblock_status lock_step(struct dblock_connection *connection, enum sim_st
     lock_work work, int32_t strategy, const struct dblock_call *call,
     const struct dblock_subject *subject, struct dblock_answer *answer, struct dblock_error *reterr)
 {
-    struct sim_visit visit = sim_enter(connection, step, call, reterr);
+    struct sim_visit visit = sim_enter(connection, step, call, answer, reterr);
 
     if (visit.is_inside)
         visit.status = work(visit.world, visit.now_us, connection->caller.connection, strategy,
@@ -317,7 +319,7 @@ static dblock_status observe_list(struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_page *page, dblock_grant_fn fn,
     void *context, struct dblock_answer *answer, struct dblock_error *reterr)
 {
-    struct sim_visit visit = sim_enter(connection, SIM_STEP_LIST, call, reterr);
+    struct sim_visit visit = sim_enter(connection, SIM_STEP_LIST, call, answer, reterr);
 
     if (visit.is_inside)
         visit.status = sim_list(visit.world, visit.now_us, page, fn, context, answer, reterr);
@@ -328,7 +330,7 @@ static dblock_status observe_end(struct dblock_connection *connection,
     const struct dblock_call *call, int strategy, const struct dblock_subject *subject,
     int64_t token, struct dblock_answer *answer, struct dblock_error *reterr)
 {
-    struct sim_visit visit = sim_enter(connection, SIM_STEP_BREAK, call, reterr);
+    struct sim_visit visit = sim_enter(connection, SIM_STEP_BREAK, call, answer, reterr);
 
     if (visit.is_inside)
         visit.status = sim_end(visit.world, visit.now_us, strategy, subject, token, answer, reterr);
@@ -341,7 +343,7 @@ static dblock_status observe_end_token(struct dblock_connection *connection,
     const struct dblock_call *call, int strategy, const struct dblock_subject *subject,
     int64_t token, struct dblock_answer *answer, struct dblock_error *reterr)
 {
-    struct sim_visit visit = sim_enter(connection, SIM_STEP_BREAK, call, reterr);
+    struct sim_visit visit = sim_enter(connection, SIM_STEP_BREAK, call, answer, reterr);
 
     if (visit.is_inside)
         visit.status = sim_end_token(
@@ -352,7 +354,7 @@ static dblock_status observe_end_token(struct dblock_connection *connection,
 static dblock_status observe_purge(struct dblock_connection *connection,
     const struct dblock_call *call, struct dblock_answer *answer, struct dblock_error *reterr)
 {
-    struct sim_visit visit = sim_enter(connection, SIM_STEP_PURGE, call, reterr);
+    struct sim_visit visit = sim_enter(connection, SIM_STEP_PURGE, call, answer, reterr);
 
     if (visit.is_inside)
         visit.status = sim_purge(visit.world, visit.now_us, answer, reterr);
