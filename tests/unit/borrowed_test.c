@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+/* borrowed_test.c - a client over a connection of the application: what it refuses without a way
+ * of its own, which way it takes with one, and that a connection that is in use is left alone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dblock/many.h>
+#include <dblock/sys/driver.h>
+#include <string.h>
+
+#include "sim_driver.h"
+#include "test_wait.h"
+
+#define WORLD "borrowed_test"
+#define URL "sim:" WORLD
+
+static dblock_client *client, *rival;
+static struct dblock_error error;
+static int is_in_use; /* the application has begun a transaction */
+static int n_checks;
+
+static dblock_status target_open(void *connection, const struct dblock_target_config *config,
+    struct dblock_target **ret_target, struct dblock_error *reterr)
+{
+    struct dblock_target_config own = *config;
+
+    own.url = connection;
+    return sim_driver()->target_open(&own, ret_target, reterr);
+}
+
+static dblock_status check(struct dblock_target *target, const char *action, const char *name,
+    struct dblock_error *reterr)
+{
+    (void)target;
+    ++n_checks;
+    return is_in_use ? dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL,
+                           "cannot %s \"%s\": the connection is in a transaction", action, name)
+                     : DBLOCK_OK;
+}
+
+static void open_over(unsigned more_roles, int has_own_locks, const char *keeper_url)
+{
+    static char url[] = URL;
+    struct dblock_borrowing borrowing = { url, target_open, check,
+        1u << DBLOCK_ROLE_SHORT | 1u << DBLOCK_ROLE_KEEPER | more_roles, has_own_locks };
+    struct dblock_config config = DBLOCK_CONFIG_INIT;
+
+    config.keeper_url = keeper_url;
+    config.ttl_ms = 2000;
+    assert_int_equal(DBLOCK_OK,
+        dblock_open_borrowed(sim_driver(), &borrowing, &config, &client, &error));
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    client = NULL;
+    is_in_use = n_checks = 0;
+    return dblock_open(sim_driver(), URL, NULL, &rival, &error) == DBLOCK_OK &&
+            dblock_schema_install(rival, &error) == DBLOCK_OK
+        ? 0
+        : -1;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    dblock_close(client);
+    dblock_close(rival);
+    sim_forget(WORLD);
+    return 0;
+}
+
+static struct dblock_options of(int strategy)
+{
+    struct dblock_options options = DBLOCK_OPTIONS_INIT;
+
+    options.strategy = strategy;
+    if (strategy == DBLOCK_LEASE)
+        options.heartbeat = DBLOCK_HEARTBEAT_OFF;
+    return options;
+}
+
+static dblock_status take(const struct dblock_options *options, dblock_lock **ret_lock)
+{
+    return dblock_acquire(client, "x", options, ret_lock, &error);
+}
+
+static void alone__refuses_what_needs_another_way(void **state)
+{
+    struct dblock_options options = of(DBLOCK_LEASE);
+    dblock_lock *lock = NULL;
+
+    (void)state;
+    open_over(1u << DBLOCK_ROLE_ADVISORY, 0, NULL);
+    options.heartbeat = DBLOCK_HEARTBEAT_ON;
+    assert_int_equal(DBLOCK_E_UNSUPPORTED, take(&options, &lock));
+    assert_non_null(strstr(error.hint, "keeper_url"));
+    options = of(DBLOCK_ROW);
+    assert_int_equal(DBLOCK_E_UNSUPPORTED, take(&options, &lock));
+    options = of(DBLOCK_LEASE);
+    options.flags = DBLOCK_FAIR; /* who stands in line does so on a connection of his own */
+    options.wait_ms = 100;
+    assert_int_equal(DBLOCK_E_UNSUPPORTED, take(&options, &lock));
+    assert_int_equal(DBLOCK_E_UNSUPPORTED, dblock_schema_install(client, &error));
+    assert_null(lock);
+}
+
+static void alone__takes_what_it_can(void **state)
+{
+    static const int strategies[] = { DBLOCK_LEASE, DBLOCK_INSERT, DBLOCK_ADVISORY };
+    size_t i;
+
+    (void)state;
+    open_over(1u << DBLOCK_ROLE_ADVISORY, 0, NULL);
+    for (i = 0; i < 3; ++i) {
+        struct dblock_options options = of(strategies[i]);
+        dblock_lock *lock = NULL, *theirs = NULL;
+
+        assert_int_equal(DBLOCK_OK, take(&options, &lock));
+        assert_int_equal(
+            DBLOCK_BUSY, dblock_acquire(rival, "x", &options, &theirs, &error));
+        assert_int_equal(DBLOCK_OK, dblock_confirm(lock, &error));
+        assert_int_equal(DBLOCK_OK, dblock_release(lock, &error));
+        dblock_lock_free(lock);
+    }
+    assert_true(n_checks > 0);
+}
+
+/* Nothing is believed to be released that could not be. */
+static void in_use__is_left_alone(void **state)
+{
+    static const int strategies[] = { DBLOCK_LEASE, DBLOCK_ADVISORY };
+    size_t i;
+
+    (void)state;
+    open_over(1u << DBLOCK_ROLE_ADVISORY, 0, NULL);
+    for (i = 0; i < 2; ++i) {
+        struct dblock_options options = of(strategies[i]);
+        dblock_lock *lock = NULL, *none = NULL;
+
+        assert_int_equal(DBLOCK_OK, take(&options, &lock));
+        is_in_use = 1;
+        assert_int_equal(
+            DBLOCK_E_ARGUMENT, dblock_acquire(client, "y", &options, &none, &error));
+        assert_int_equal(DBLOCK_E_ARGUMENT, dblock_release(lock, &error));
+        assert_int_equal(1, dblock_lock_is_held(lock));
+        is_in_use = 0;
+        assert_int_equal(DBLOCK_OK, dblock_release(lock, &error));
+        is_in_use = 1; /* nothing is to be sent any more */
+        assert_int_equal(DBLOCK_NOT_HELD, dblock_release(lock, &error));
+        is_in_use = 0;
+        dblock_lock_free(lock);
+    }
+}
+
+static int can_be_had(void *context)
+{
+    struct dblock_options options = of(*(int *)context);
+    dblock_lock *lock = NULL;
+
+    if (dblock_acquire(rival, "x", &options, &lock, NULL) != DBLOCK_OK)
+        return 0;
+    (void)dblock_release(lock, NULL);
+    dblock_lock_free(lock);
+    return 1;
+}
+
+/* Freed while held: given back by the next call, if the connection is free then. */
+static void freed__is_given_back_by_the_next_call(void **state)
+{
+    static int strategies[] = { DBLOCK_LEASE, DBLOCK_ADVISORY };
+    size_t i;
+
+    (void)state;
+    open_over(1u << DBLOCK_ROLE_ADVISORY, 0, NULL);
+    for (i = 0; i < 2; ++i) {
+        struct dblock_options options = of(strategies[i]);
+        dblock_lock *lock = NULL, *other = NULL;
+
+        assert_int_equal(DBLOCK_OK, take(&options, &lock));
+        is_in_use = 1;
+        dblock_lock_free(lock);
+        assert_int_equal(DBLOCK_E_ARGUMENT, dblock_acquire(client, "y", &options, &other, &error));
+        assert_int_equal(0, can_be_had(&strategies[i]));
+        is_in_use = 0;
+        assert_int_equal(DBLOCK_OK, dblock_acquire(client, "y", &options, &other, &error));
+        assert_int_equal(1, can_be_had(&strategies[i]));
+        assert_int_equal(DBLOCK_OK, dblock_release(other, &error));
+        dblock_lock_free(other);
+    }
+}
+
+/* A break that a guarded transaction is in the way of is finished by a later call, too. */
+static void break__goes_on_with_the_next_call(void **state)
+{
+    struct dblock_options options = of(DBLOCK_LEASE);
+    int strategy = DBLOCK_LEASE;
+    dblock_lock *theirs = NULL, *lock = NULL;
+
+    (void)state;
+    open_over(0, 0, NULL);
+    assert_int_equal(DBLOCK_OK, dblock_acquire(rival, "x", &options, &theirs, &error));
+    assert_int_equal(1, sim_hold_guard(sim_world_lock(WORLD), DBLOCK_LEASE, "x", 1));
+    sim_world_unlock(WORLD);
+    assert_int_equal(DBLOCK_PENDING, dblock_break(client, "x", DBLOCK_LEASE, 0, &error));
+    (void)sim_hold_guard(sim_world_lock(WORLD), DBLOCK_LEASE, "x", -1);
+    sim_world_unlock(WORLD);
+    assert_int_equal(0, can_be_had(&strategy));
+    test_pass_ms(300); /* it is tried again after a while */
+    assert_int_equal(DBLOCK_OK, dblock_acquire(client, "y", &options, &lock, &error));
+    assert_int_equal(1, can_be_had(&strategy));
+    dblock_lock_free(lock);
+    dblock_lock_free(theirs);
+}
+
+/* With a way of its own the keeper does all that the application's connection must not. */
+static void keeper_url__gives_it_all(void **state)
+{
+    static int strategies[] = { DBLOCK_LEASE, DBLOCK_INSERT, DBLOCK_ROW, DBLOCK_ADVISORY };
+    size_t i;
+    int has_own_locks;
+
+    (void)state;
+    for (has_own_locks = 0; has_own_locks < 2; ++has_own_locks) {
+        open_over(1u << DBLOCK_ROLE_ADVISORY | (has_own_locks ? 1u << DBLOCK_ROLE_ROW : 0),
+            has_own_locks, URL);
+        assert_int_equal(DBLOCK_OK, dblock_schema_install(client, &error));
+        for (i = 0; i < 4; ++i) {
+            struct dblock_options options = of(strategies[i]);
+            dblock_lock *lock = NULL;
+
+            options.heartbeat = DBLOCK_HEARTBEAT_DEFAULT;
+            options.flags = DBLOCK_FENCED;
+            options.wait_ms = 100;
+            assert_int_equal(DBLOCK_OK, take(&options, &lock));
+            assert_int_equal(0, can_be_had(&strategies[i]));
+            assert_int_equal(DBLOCK_OK, dblock_release(lock, &error));
+            dblock_lock_free(lock);
+            assert_int_equal(DBLOCK_OK, take(&options, &lock));
+            dblock_lock_free(lock); /* by the keeper, or by the next call */
+            assert_int_equal(DBLOCK_OK, dblock_ping(client, &error));
+        }
+        dblock_close(client);
+        client = NULL;
+        for (i = 0; i < 4; ++i)
+            assert_true(test_until(can_be_had, &strategies[i], 5000));
+    }
+}
+
+static void gone__is_a_loss(void **state)
+{
+    static const int strategies[] = { DBLOCK_LEASE, DBLOCK_ADVISORY };
+    size_t i;
+
+    (void)state;
+    open_over(1u << DBLOCK_ROLE_ADVISORY, 0, NULL);
+    for (i = 0; i < 2; ++i) {
+        struct dblock_options options = of(strategies[i]);
+        dblock_lock *lock = NULL;
+        dblock_status status;
+
+        assert_int_equal(DBLOCK_OK, take(&options, &lock));
+        sim_cut(WORLD, NULL);
+        status = dblock_confirm(lock, &error);
+        assert_int_equal(i == 0 ? DBLOCK_OK : DBLOCK_LOST, status);
+        (void)dblock_release(lock, &error);
+        dblock_lock_free(lock);
+    }
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(alone__refuses_what_needs_another_way),
+        TEST(alone__takes_what_it_can),
+        TEST(in_use__is_left_alone),
+        TEST(freed__is_given_back_by_the_next_call),
+        TEST(break__goes_on_with_the_next_call),
+        TEST(keeper_url__gives_it_all),
+        TEST(gone__is_a_loss),
+    };
+
+    return cmocka_run_group_tests_name("borrowed", tests, NULL, NULL);
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT */
+/* queue_test.c - threads of one client that want the same name: a grant goes from one to the next
+ * without the database if it would be the same grant, and else by way of the database. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dblock/sys/driver.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "sim_driver.h"
+#include "test_wait.h"
+
+#define WORLD "queue_test"
+
+static dblock_client *client;
+static struct dblock_error error;
+static atomic_int n_handed; /* releases that went to another thread */
+
+static void note(const struct dblock_trace *trace, void *context)
+{
+    (void)context;
+    if (trace->kind == DBLOCK_TRACE_RELEASE && trace->detail != NULL &&
+        strstr(trace->detail, "another thread") != NULL)
+        (void)atomic_fetch_add(&n_handed, 1);
+}
+
+static int begin(void **state)
+{
+    struct dblock_config config = DBLOCK_CONFIG_INIT;
+
+    (void)state;
+    config.on_trace = note;
+    config.io_timeout_ms = 2000;
+    atomic_store(&n_handed, 0);
+    return dblock_open(sim_driver(), "sim:" WORLD, &config, &client, &error) == DBLOCK_OK &&
+            dblock_schema_install(client, &error) == DBLOCK_OK
+        ? 0
+        : -1;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    dblock_close(client);
+    sim_forget(WORLD);
+    return 0;
+}
+
+struct job {
+    struct dblock_options options;
+    dblock_status status;
+    dblock_lock *lock;
+    struct dblock_error error;
+    pthread_t thread;
+};
+
+static struct dblock_options of(int strategy)
+{
+    struct dblock_options options = DBLOCK_OPTIONS_INIT;
+
+    options.strategy = strategy;
+    options.wait_ms = 10000;
+    return options;
+}
+
+static void *wait_for_it(void *context)
+{
+    struct job *job = context;
+
+    job->status = dblock_acquire(client, "x", &job->options, &job->lock, &job->error);
+    return NULL;
+}
+
+static int is_waiting(void *context)
+{
+    struct dblock_stats stats = DBLOCK_STATS_INIT;
+
+    return dblock_client_stats(client, &stats) == DBLOCK_OK && stats.waiters >= *(uint32_t *)context;
+}
+
+static void start(struct job *job, uint32_t n_waiters)
+{
+    job->lock = NULL;
+    assert_int_equal(0, pthread_create(&job->thread, NULL, wait_for_it, job));
+    assert_true(test_until(is_waiting, &n_waiters, 5000));
+}
+
+enum before {
+    NOTHING,
+    EXPORTED,
+    EXTENDED,
+    GUARDED
+};
+
+static const struct {
+    const char *label;
+    int strategy;
+    enum before before; /* what its holder has done with it */
+    int is_handed;
+    uint64_t min_hold_ms, ttl_ms, ttl_of_next_ms; /* 0 as usual */
+    int heartbeat;
+    const char *label_of_next;
+} cases[] = {
+    { "a lease", DBLOCK_LEASE, NOTHING, 1, 0, 0, 0, 0, NULL },
+    { "a row", DBLOCK_ROW, NOTHING, 1, 0, 0, 0, 0, NULL },
+    { "an advisory", DBLOCK_ADVISORY, NOTHING, 1, 0, 0, 0, 0, NULL },
+    { "of another ttl", DBLOCK_LEASE, NOTHING, 0, 0, 0, 5000, 0, NULL },
+    { "of another label", DBLOCK_LEASE, NOTHING, 0, 0, 0, 0, 0, "other" },
+    { "stays a while", DBLOCK_LEASE, NOTHING, 0, 50, 0, 0, 0, NULL },
+    { "has been exported", DBLOCK_LEASE, EXPORTED, 0, 0, 0, 0, 0, NULL },
+    { "has been guarded", DBLOCK_LEASE, GUARDED, 0, 0, 0, 0, 0, NULL },
+    { "is timed", DBLOCK_LEASE, NOTHING, 0, 0, 3000, 0, DBLOCK_HEARTBEAT_OFF, NULL },
+    { "has been extended", DBLOCK_INSERT, EXTENDED, 0, 0, 3000, 0, 0, NULL },
+    { "a row that was guarded", DBLOCK_ROW, GUARDED, 0, 0, 0, 0, 0, NULL },
+};
+
+static void prepare(dblock_lock *lock, enum before before)
+{
+    char text[DBLOCK_GRANT_TEXT_SIZE + 3];
+    struct dblock_guarded guarded;
+
+    if (before == EXPORTED)
+        assert_int_equal(DBLOCK_OK, dblock_lock_export(lock, text, sizeof text, &error));
+    if (before == EXTENDED)
+        assert_int_equal(DBLOCK_OK, dblock_extend(lock, 5000, &error));
+    if (before == GUARDED) {
+        assert_int_equal(DBLOCK_OK, dblock_guard_begin(lock, sim_driver(), &guarded, &error));
+        assert_int_equal(DBLOCK_OK, dblock_guard_end(lock, DBLOCK_OK, &error));
+    }
+}
+
+static void handed__if_it_is_the_same_grant(void **state)
+{
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+        struct job job = { .options = of(cases[i].strategy) };
+        struct dblock_options options = of(cases[i].strategy);
+        dblock_lock *lock = NULL;
+
+        atomic_store(&n_handed, 0);
+        options.min_hold_ms = cases[i].min_hold_ms;
+        options.ttl_ms = cases[i].ttl_ms;
+        options.heartbeat = cases[i].heartbeat;
+        if (cases[i].before == GUARDED && cases[i].strategy == DBLOCK_ROW)
+            options.flags = DBLOCK_FENCED;
+        job.options.ttl_ms = cases[i].ttl_of_next_ms;
+        job.options.label = cases[i].label_of_next;
+        assert_int_equal(DBLOCK_OK, dblock_acquire(client, "x", &options, &lock, &error));
+        start(&job, 1);
+        prepare(lock, cases[i].before);
+        assert_int_equal(DBLOCK_OK, dblock_release(lock, &error));
+        assert_int_equal(0, pthread_join(job.thread, NULL));
+        assert_int_equal(DBLOCK_OK, job.status);
+        if (atomic_load(&n_handed) != cases[i].is_handed)
+            fail_msg("%s: %s", cases[i].label, cases[i].is_handed ? "not handed" : "handed");
+        assert_int_equal(1, dblock_lock_is_held(job.lock));
+        assert_int_equal(DBLOCK_OK, dblock_release(job.lock, &error));
+        dblock_lock_free(job.lock);
+        dblock_lock_free(lock);
+    }
+}
+
+/* The number of a grant that came from another thread is drawn for its new holder. */
+static dblock_status pass_on(struct job *job, int strategy)
+{
+    struct dblock_options options = of(strategy);
+    dblock_lock *lock = NULL;
+
+    job->options = of(strategy);
+    job->options.flags = DBLOCK_FENCED;
+    job->options.wait_ms = 10000;
+    assert_int_equal(DBLOCK_OK, dblock_acquire(client, "x", &options, &lock, &error));
+    start(job, 1);
+    assert_int_equal(DBLOCK_OK, dblock_release(lock, &error));
+    assert_int_equal(0, pthread_join(job->thread, NULL));
+    dblock_lock_free(lock);
+    return job->status;
+}
+
+static void handed_with_a_token__draws_it(void **state)
+{
+    static const int strategies[] = { DBLOCK_LEASE, DBLOCK_ROW, DBLOCK_ADVISORY };
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < 3; ++i) {
+        struct job job;
+        int64_t token = 0;
+
+        assert_int_equal(DBLOCK_OK, pass_on(&job, strategies[i]));
+        assert_int_equal(DBLOCK_OK, dblock_lock_token(job.lock, &token, &error));
+        assert_true(token > 0);
+        dblock_lock_free(job.lock);
+        sim_answer_set(WORLD, SIM_STEP_DRAW, 1, DBLOCK_ANSWER_PINNED); /* by a purge, say */
+        assert_int_equal(DBLOCK_OK, pass_on(&job, strategies[i]));
+        dblock_lock_free(job.lock);
+        sim_answer_set(WORLD, SIM_STEP_DRAW, 1, DBLOCK_ANSWER_AGAIN);
+        assert_int_equal(DBLOCK_OK, pass_on(&job, strategies[i]));
+        dblock_lock_free(job.lock);
+        sim_fail_set(WORLD, SIM_STEP_DRAW, 1, DBLOCK_E_READ_ONLY);
+        assert_int_equal(DBLOCK_E_READ_ONLY, pass_on(&job, strategies[i]));
+        sim_answer_set(WORLD, SIM_STEP_DRAW, 1, DBLOCK_ANSWER_NO);
+        assert_true(pass_on(&job, strategies[i]) < 0);
+        assert_null(job.lock);
+    }
+}
+
+/* A guarded transaction of an earlier holder stands on the row: the new one has no number until it
+ * ends, and says so if it has no time, is cancelled or closed. */
+static void handed_while_it_is_pinned__waits_for_the_number(void **state)
+{
+    struct dblock_options options = of(DBLOCK_ROW);
+    dblock_canceller *canceller = NULL;
+    struct job job;
+    dblock_lock *lock = NULL;
+    int64_t token;
+    int i;
+
+    (void)state;
+    assert_int_equal(DBLOCK_OK, dblock_canceller_new(&canceller, &error));
+    options.flags = DBLOCK_FENCED;
+    assert_int_equal(DBLOCK_OK, dblock_acquire(client, "x", &options, &lock, &error));
+    assert_int_equal(DBLOCK_OK, dblock_lock_token(lock, &token, &error));
+    assert_int_equal(DBLOCK_OK, dblock_release(lock, &error));
+    dblock_lock_free(lock);
+    for (i = 0; i < 2; ++i) {
+        uint64_t begun_ms = test_now_ms();
+
+        options.flags = 0;
+        assert_int_equal(DBLOCK_OK, dblock_acquire(client, "x", &options, &lock, &error));
+        job.options = of(DBLOCK_ROW);
+        job.options.flags = DBLOCK_FENCED;
+        job.options.wait_ms = i == 0 ? 400 : 10000;
+        job.options.canceller = canceller;
+        start(&job, 1);
+        assert_int_equal(1, sim_lock_guard(sim_world_lock(WORLD), DBLOCK_ROW, "x", 1));
+        sim_world_unlock(WORLD);
+        assert_int_equal(DBLOCK_OK, dblock_release(lock, &error));
+        dblock_lock_free(lock);
+        if (i == 1) {
+            test_pass_ms(100); /* at its first pause, or before it */
+            dblock_cancel(canceller);
+        }
+        assert_int_equal(0, pthread_join(job.thread, NULL));
+        assert_int_equal(i == 0 ? DBLOCK_BUSY : DBLOCK_CANCELLED, job.status);
+        assert_null(job.lock);
+        assert_true(test_now_ms() - begun_ms < 5000);
+        (void)sim_lock_guard(sim_world_lock(WORLD), DBLOCK_ROW, "x", -1);
+        sim_world_unlock(WORLD);
+    }
+    dblock_canceller_free(canceller);
+}
+
+/* Three wait: he who gives up goes out of the middle, and the others are served. */
+static void one_gives_up__and_the_others_do_not(void **state)
+{
+    struct dblock_options options = of(DBLOCK_LEASE);
+    struct job jobs[3];
+    dblock_lock *lock = NULL;
+    uint32_t i;
+
+    (void)state;
+    assert_int_equal(DBLOCK_OK, dblock_acquire(client, "x", &options, &lock, &error));
+    for (i = 0; i < 3; ++i) {
+        jobs[i].options = of(DBLOCK_LEASE);
+        if (i == 1)
+            jobs[i].options.wait_ms = 200;
+        start(&jobs[i], i + 1);
+    }
+    assert_int_equal(0, pthread_join(jobs[1].thread, NULL));
+    assert_int_equal(DBLOCK_BUSY, jobs[1].status);
+    assert_int_equal(DBLOCK_OK, dblock_release(lock, &error));
+    dblock_lock_free(lock);
+    assert_int_equal(0, pthread_join(jobs[0].thread, NULL));
+    assert_int_equal(DBLOCK_OK, jobs[0].status);
+    assert_int_equal(DBLOCK_OK, dblock_release(jobs[0].lock, &error));
+    dblock_lock_free(jobs[0].lock);
+    assert_int_equal(0, pthread_join(jobs[2].thread, NULL));
+    assert_int_equal(DBLOCK_OK, jobs[2].status);
+    dblock_lock_free(jobs[2].lock);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(handed__if_it_is_the_same_grant),
+        TEST(handed_with_a_token__draws_it),
+        TEST(handed_while_it_is_pinned__waits_for_the_number),
+        TEST(one_gives_up__and_the_others_do_not),
+    };
+
+    return cmocka_run_group_tests_name("queue", tests, NULL, NULL);
+}
