@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* resource_test.c - every single thing that a client asks of the system is refused: memory,
+ * descriptors, threads, conditions, random bytes. What fails says so, nobody holds what another
+ * holds, and nothing is left. memory_test.c does so with the allocations of the drivers, too.
+ * Runs beside others. */
+#define _GNU_SOURCE /* RTLD_NEXT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include "core/environment.h"
+#include "life.h"
+#include "sim_driver.h"
+
+#define WORLD "resource_test"
+#define EXPORTED __attribute__((visibility("default")))
+
+static atomic_ulong n_asked, fails_at;
+
+static int must_fail(void)
+{
+    unsigned long n = atomic_fetch_add(&n_asked, 1) + 1;
+
+    return n == atomic_load(&fails_at);
+}
+
+/* The C library's own, which those below stand before. */
+static void find(void *ret_function, const char *name)
+{
+    void *function = dlsym(RTLD_NEXT, name);
+
+    memcpy(ret_function, &function, sizeof function);
+}
+
+EXPORTED int eventfd(unsigned int count, int flags)
+{
+    int (*real)(unsigned int, int);
+
+    if (must_fail()) {
+        errno = EMFILE;
+        return -1;
+    }
+    find(&real, "eventfd");
+    return real(count, flags);
+}
+
+EXPORTED int epoll_create1(int flags)
+{
+    int (*real)(int);
+
+    if (must_fail()) {
+        errno = EMFILE;
+        return -1;
+    }
+    find(&real, "epoll_create1");
+    return real(flags);
+}
+
+EXPORTED int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+    void *(*start)(void *), void *context)
+{
+    int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+
+    if (must_fail())
+        return EAGAIN;
+    find(&real, "pthread_create");
+    return real(thread, attributes, start, context);
+}
+
+EXPORTED int pthread_cond_init(pthread_cond_t *condition, const pthread_condattr_t *attributes)
+{
+    int (*real)(pthread_cond_t *, const pthread_condattr_t *);
+
+    if (must_fail())
+        return ENOMEM;
+    find(&real, "pthread_cond_init");
+    return real(condition, attributes);
+}
+
+static void *allocate(size_t size)
+{
+    return must_fail() ? NULL : dblk_real_environment.allocate(size);
+}
+
+static int read_random(void *bytes, size_t size)
+{
+    return must_fail() ? EIO : dblk_real_environment.random(bytes, size);
+}
+
+static void refused__at_every_place(void **state)
+{
+    struct dblk_environment environment = dblk_real_environment;
+    struct life life;
+    unsigned long n_all;
+    int n_descriptors = life_count_descriptors();
+
+    (void)state;
+    environment.allocate = allocate;
+    environment.random = read_random;
+    dblk_environment_set(&environment);
+    life_begin(&life, WORLD);
+    atomic_store(&n_asked, 0);
+    life_run(&life);
+    n_all = atomic_load(&n_asked);
+    assert_true(n_all > 50);
+    life.fault = "refused";
+    for (life.n = 1; life.n <= n_all; ++life.n) {
+        atomic_store(&n_asked, 0);
+        atomic_store(&fails_at, life.n);
+        life_run(&life);
+        atomic_store(&fails_at, 0);
+    }
+    (void)life_is_over(&life);
+    life_end(&life);
+    dblk_environment_set(NULL);
+    (void)printf("# %lu places, %d wrong\n", n_all, life.n_wrong);
+    assert_int_equal(0, life.n_wrong);
+    assert_int_equal(n_descriptors, life_count_descriptors());
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(refused__at_every_place) };
+
+    return cmocka_run_group_tests_name("resource", tests, NULL, NULL);
+}
