@@ -74,6 +74,66 @@ static void move(struct life *life, dblock_lock *lock)
     dblock_lock_free(copy);
 }
 
+/* A lock that belongs to a transaction of the application: that has it at once. */
+static dblock_status check_transaction(
+    void *connection, const char *name, struct dblock_error *reterr)
+{
+    (void)connection;
+    (void)name;
+    (void)reterr;
+    return DBLOCK_OK;
+}
+
+static dblock_status take_in_transaction(const struct dblock_joining *joining, uint64_t wait_us,
+    int cancel_fd, int *ret_outcome, struct dblock_error *reterr)
+{
+    (void)joining;
+    (void)wait_us;
+    (void)cancel_fd;
+    (void)reterr;
+    *ret_outcome = DBLOCK_ANSWER_YES;
+    return DBLOCK_OK;
+}
+
+static void join(struct life *life)
+{
+    static const struct dblock_join_steps steps = {
+        .check = check_transaction, .take = take_in_transaction, .has_gap_locks = 1
+    };
+    struct dblock_options options = options_of(DBLOCK_ROW, DBLOCK_FENCED);
+    struct dblock_error error;
+    dblock_lock *lock = NULL;
+
+    judge(life, "join",
+        dblock_join(
+            life->client, life->driver, &steps, NULL, "joined", &options, &lock, &error),
+        &error);
+    dblock_lock_free(lock);
+}
+
+static void cancel_nothing(void *context, const struct dblock_call *call)
+{
+    (void)context;
+    (void)call;
+}
+
+static void free_nothing(void *context)
+{
+    (void)context;
+}
+
+static void watch(struct life *life, dblock_lock *lock)
+{
+    static const struct dblock_watch way = { cancel_nothing, free_nothing, NULL };
+    struct dblock_error error;
+    dblock_canceller *canceller = NULL;
+
+    judge(life, "watch", dblock_watch_begin(lock, &way, &error), &error);
+    dblock_watch_end(lock);
+    judge(life, "canceller_new", dblock_canceller_new(&canceller, &error), &error);
+    dblock_canceller_free(canceller);
+}
+
 static void use(struct life *life, dblock_lock *lock, int strategy, int is_released)
 {
     struct dblock_error error;
@@ -81,6 +141,7 @@ static void use(struct life *life, dblock_lock *lock, int strategy, int is_relea
     int fd;
 
     judge(life, "token", dblock_lock_token(lock, &token, &error), &error);
+    watch(life, lock);
     judge(life, "fd", dblock_lock_fd(lock, &fd, &error), &error);
     judge(life, "confirm", dblock_confirm(lock, &error), &error);
     if (!is_row(strategy))
@@ -133,8 +194,15 @@ static void meet_rival(struct life *life, int strategy)
         &error);
     judge(life, "inspect",
         dblock_inspect(life->client, "rival", strategy, &holder, &error), &error);
-    if (status == DBLOCK_OK)
+    if (status == DBLOCK_OK && is_row(strategy)) { /* a guarded transaction stands on it, at first */
+        (void)sim_hold_guard(sim_world_lock(life->world), strategy, "rival", 1);
+        sim_world_unlock(life->world);
         judge(life, "break", dblock_break(life->client, "rival", strategy, 0, &error), &error);
+        (void)sim_hold_guard(sim_world_lock(life->world), strategy, "rival", -1);
+        sim_world_unlock(life->world);
+    } else if (status == DBLOCK_OK) {
+        judge(life, "break", dblock_break(life->client, "rival", strategy, 0, &error), &error);
+    }
     dblock_lock_free(theirs);
 }
 
@@ -244,6 +312,7 @@ void life_run(struct life *life)
         meet_rival(life, strategy);
     }
     hold_several(life);
+    join(life);
     dblock_close(life->client);
 }
 
