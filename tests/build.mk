@@ -86,6 +86,36 @@ $(call programs_of,$(1)): $$(test_folder)/%: $$(BUILD)/obj/tests/%.o $$(support_
 endef
 $(foreach suite,$(suites_c) soak,$(eval $(call suite_programs,$(suite))))
 
+# The tests that need no server once more, on a core and strategies made for gcov, to count the
+# branches that they take (ci/run): all else is that of this build. Under -O0 a branch is one of the
+# source; without -fprofile-update threads would lose counts.
+gcov_folder := $(BUILD)/gcov
+gcov_objects := $(patsubst $(BUILD)/%,$(gcov_folder)/%,$(core_objects))
+$(gcov_objects): includes = -Iinclude -Isrc
+$(gcov_objects): $(gcov_folder)/obj/%.o: %.c $(flags_file)
+	$(make_folder)
+	$(call quiet,CC,$<)$(compile) -O0 -U_FORTIFY_SOURCE --coverage -fprofile-update=atomic $(includes) -c $< -o $@
+$(gcov_folder)/libdblock.a: $(gcov_objects)
+	$(make_folder)
+	$(call quiet,AR,$@)rm -f $@ && $(AR) rcsD $@ $(gcov_objects)
+
+gcov_needs := $(gcov_folder)/libdblock.a $(filter-out %/libdblock.a,$(test_libraries))
+gcov_link_libs = $(subst $(BUILD)/lib/libdblock.a,$(gcov_folder)/libdblock.a,$(test_link_libs)) -Wl,-u,__gcov_dump -lgcov
+gcov_programs :=
+
+# $(1) suite, $(2) programs
+define gcov_suite
+gcov_programs += $(patsubst $(BUILD)/%,$(gcov_folder)/%,$(2))
+$(patsubst $(BUILD)/%,$(gcov_folder)/%,$(2)): $$(gcov_folder)/tests/%: $$(BUILD)/obj/tests/%.o $$(support_$(1)) $$(gcov_needs)
+	$$(make_folder)
+	$$(call quiet,LINK,$$@)$$(link) -pie -o $$@ $$< $$(support_$(1)) $$(gcov_link_libs) $$(cmocka_libs)
+endef
+$(eval $(call gcov_suite,unit,$(call programs_of,unit)))
+$(eval $(call gcov_suite,simulation,$(filter-out %/simulate,$(call programs_of,simulation))))
+$(eval $(call gcov_suite,contract,$(filter %/contract_sim_test %/contract_sqlite_test,$(call programs_of,contract))))
+$(eval $(call gcov_suite,fault,$(filter-out %/memory_test,$(call programs_of,fault))))
+$(eval $(call gcov_suite,system,$(filter %/sqlite_borrowed_test %/sqlite_joined_test,$(call programs_of,system))))
+
 # $(1) benchmark
 define bench_program
 $$(test_folder)/bench/$(1): $$(call bench_objects,$(1)) $$(test_libraries)
@@ -119,7 +149,7 @@ $(fuzz_programs): $(test_folder)/%: $(BUILD)/obj/tests/%.o $(fuzz_objects) $(tes
 .PHONY: test-programs
 test-programs: $(test_programs) $(bench_programs) $(minimal_programs) $(example_programs)
 
-ifneq ($(filter test test-programs,$(MAKECMDGOALS)),)
+ifneq ($(filter test test-programs gcov-programs,$(MAKECMDGOALS)),)
 ifeq ($(call have_package,cmocka),)
 $(error the tests need cmocka, which pkg-config does not find; `ci/deps check` installs it)
 endif
@@ -145,6 +175,13 @@ coverage:
 	+@find build/cov -name '*.gcda' -delete 2> /dev/null; \
 	$(MAKE) test FLAVOUR=cov BUILD=build/cov CC=gcc; status=$$?; \
 	ci/coverage build/cov && exit $$status
+
+# What was counted before is forgotten.
+.PHONY: gcov-programs list-gcov
+gcov-programs: $(gcov_programs)
+	@find $(gcov_folder) -name '*.gcda' -delete
+list-gcov:
+	@printf '%s\n' $(gcov_programs)
 
 .PHONY: list-tests
 list-tests:
@@ -177,4 +214,4 @@ run-soak: $(soak_programs)
 	+$(if $(shell command -v clang),$(MAKE) fuzz FLAVOUR=fuzz BUILD=build/fuzz CC=clang \
 	    FUZZ_RUNS=-1 FUZZ_SECONDS=$(SOAK_SECONDS),@echo 'skip: the fuzzers need clang')
 
--include $(test_sources:%.c=$(BUILD)/obj/%.d)
+-include $(test_sources:%.c=$(BUILD)/obj/%.d) $(gcov_objects:.o=.d)

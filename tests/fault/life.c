@@ -161,7 +161,10 @@ static void hold_one(struct life *life, int strategy, uint32_t flags, int is_rel
     dblock_lock *lock = NULL;
     dblock_status status;
 
-    (void)snprintf(name, sizeof name, "one-%d", strategy);
+    if (strategy == DBLOCK_ROW) /* whose row is made with the first use of the name */
+        (void)snprintf(name, sizeof name, "one-%d-%u", strategy, ++life->n_rows);
+    else
+        (void)snprintf(name, sizeof name, "one-%d", strategy);
     status = dblock_acquire(life->client, name, &options, &lock, &error);
     if (judge(life, "acquire", status, &error) != DBLOCK_OK)
         return;

@@ -12,6 +12,7 @@ struct life {
     const char *fault; /* what goes wrong, for the message */
     unsigned long n;   /* where */
     int n_wrong;       /* answers that must not be given: a failure without a reason, two holders */
+    unsigned n_rows; /* names that are used up */
     dblock_client *client;
     dblock_client *rival;
 };

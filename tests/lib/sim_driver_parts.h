@@ -28,7 +28,7 @@ struct sim_site {
     char stranded[128]; /* label of clients that nothing gets through of; "" none */
     uint64_t last_connection;
     uint64_t n_steps[SIM_N_STEPS];
-    struct sim_pending_fault faults[32];
+    struct sim_pending_fault faults[128];
     size_t n_faults;
     struct dblock_connection *connections;
 };

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "sim_driver.h"
+#include "test_wait.h"
 
 #define WORLD "argument_test"
 
@@ -183,6 +184,138 @@ static void grant__is_one_word(void **state)
     dblock_lock_free(lock);
 }
 
+static void options__that_are_not_of_this_release(void **state)
+{
+    struct dblock_options options = DBLOCK_OPTIONS_INIT;
+    struct dblock_config config = DBLOCK_CONFIG_INIT;
+    dblock_lock *lock = NULL;
+    dblock_client *none = NULL;
+
+    (void)state;
+    options.reentrant_owner = "me";
+    assert_int_equal(
+        DBLOCK_E_UNSUPPORTED, dblock_acquire(client, "x", &options, &lock, &error));
+    options.reentrant_owner = NULL;
+    options.mode = -1;
+    assert_int_equal(DBLOCK_E_ARGUMENT, dblock_acquire(client, "x", &options, &lock, &error));
+    options.mode = 2;
+    assert_int_equal(DBLOCK_E_ARGUMENT, dblock_acquire(client, "x", &options, &lock, &error));
+    config.schema = "";
+    assert_int_equal(
+        DBLOCK_E_ARGUMENT, dblock_open(sim_driver(), "sim:" WORLD, &config, &none, &error));
+    config.schema = "locks";
+    assert_int_equal(DBLOCK_OK, dblock_open(sim_driver(), "sim:" WORLD, &config, &none, &error));
+    dblock_close(none);
+}
+
+static void some__of_too_many_or_with_a_wait(void **state)
+{
+    static const char *const names[] = { "a", "b" };
+    struct dblock_options options = DBLOCK_OPTIONS_INIT;
+    dblock_lock *locks[2] = { NULL, NULL };
+
+    (void)state;
+    assert_int_equal(
+        DBLOCK_OK, dblock_acquire_some(client, names, 2, NULL, locks, NULL, &error));
+    dblock_lock_free(locks[0]);
+    dblock_lock_free(locks[1]);
+    options.wait_ms = 1;
+    assert_int_equal(DBLOCK_E_ARGUMENT,
+        dblock_acquire_some(client, names, 2, &options, locks, NULL, &error));
+    options.struct_size = 3;
+    assert_int_equal(DBLOCK_E_ARGUMENT,
+        dblock_acquire_some(client, names, 2, &options, locks, NULL, &error));
+    assert_int_equal(DBLOCK_E_ARGUMENT,
+        dblock_acquire_some(client, names, DBLOCK_MANY_MAX + 1, NULL, locks, NULL, &error));
+    assert_int_equal(
+        DBLOCK_E_ARGUMENT, dblock_acquire_some(client, names, 2, NULL, NULL, NULL, &error));
+}
+
+/* A driver of one name at a time. */
+static void many__of_a_driver_that_cannot(void **state)
+{
+    static const char *const names[] = { "a", "b" };
+    dblock_driver single = *sim_driver();
+    dblock_client *other = NULL;
+    dblock_lock *locks[2] = { NULL, NULL };
+
+    (void)state;
+    single.lease.take_many = NULL;
+    assert_int_equal(DBLOCK_OK, dblock_open(&single, "sim:" WORLD, NULL, &other, &error));
+    assert_int_equal(
+        DBLOCK_E_UNSUPPORTED, dblock_acquire_many(other, names, 2, NULL, locks, &error));
+    dblock_close(other);
+}
+
+/* An announcement that is due before the grant begins comes at once. */
+static void expiring__is_longer_than_the_grant(void **state)
+{
+    static const char *const names[] = { "a", "b" };
+    struct dblock_options options = DBLOCK_OPTIONS_INIT;
+    dblock_lock *locks[2] = { NULL, NULL };
+    dblock_lock *lock = NULL;
+
+    (void)state;
+    options.expiring_ms = UINT64_C(300000000000);
+    assert_int_equal(DBLOCK_OK, dblock_acquire(client, "x", &options, &lock, &error));
+    assert_int_equal(DBLOCK_OK, dblock_acquire_many(client, names, 2, &options, locks, &error));
+    assert_int_equal(DBLOCK_OK, dblock_release_many(locks, 2, &error));
+    dblock_lock_free(locks[0]);
+    dblock_lock_free(locks[1]);
+    dblock_lock_free(lock);
+}
+
+static void call_back(const struct dblock_trace *trace, void *context)
+{
+    dblock_client *none = NULL;
+    struct dblock_error refusal;
+    int *n_refused = context;
+
+    if (trace->kind != DBLOCK_TRACE_GRANT || *n_refused > 0)
+        return;
+    dblock_close(client); /* does nothing here */
+    *n_refused += dblock_open(sim_driver(), "sim:" WORLD, NULL, &none, &refusal) ==
+        DBLOCK_E_CALLBACK;
+    *n_refused += dblock_ping(client, &refusal) == DBLOCK_E_CALLBACK;
+}
+
+static void callback__may_not_call_back(void **state)
+{
+    struct dblock_config config = DBLOCK_CONFIG_INIT;
+    dblock_lock *lock = NULL;
+    int n_refused = 0;
+
+    (void)state;
+    dblock_close(client);
+    config.on_trace = call_back;
+    config.trace_context = &n_refused;
+    assert_int_equal(DBLOCK_OK, dblock_open(sim_driver(), "sim:" WORLD, &config, &client, &error));
+    assert_int_equal(DBLOCK_OK, dblock_acquire(client, "x", NULL, &lock, &error));
+    assert_int_equal(2, n_refused);
+    assert_int_equal(DBLOCK_OK, dblock_release(lock, &error));
+    dblock_lock_free(lock);
+}
+
+/* Asked for when there are events already, and again. */
+static void client_fd__is_one(void **state)
+{
+    dblock_client *rival = NULL;
+    dblock_lock *lock = NULL;
+    int fd = -1, again = -1;
+
+    (void)state;
+    assert_int_equal(DBLOCK_OK, dblock_open(sim_driver(), "sim:" WORLD, NULL, &rival, &error));
+    assert_int_equal(DBLOCK_OK, dblock_acquire(client, "x", NULL, &lock, &error));
+    assert_int_equal(DBLOCK_OK, dblock_break(rival, "x", DBLOCK_LEASE, 0, &error));
+    assert_int_equal(DBLOCK_LOST, dblock_confirm(lock, &error));
+    assert_int_equal(DBLOCK_OK, dblock_client_fd(client, &fd, &error));
+    assert_int_equal(1, test_readable(fd, 1000));
+    assert_int_equal(DBLOCK_OK, dblock_client_fd(client, &again, &error));
+    assert_int_equal(fd, again);
+    dblock_lock_free(lock);
+    dblock_close(rival);
+}
+
 static void ttl__of_an_extend_has_limits(void **state)
 {
     struct dblock_options options = DBLOCK_OPTIONS_INIT;
@@ -207,6 +340,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(null__is_no_object, begin, end),
         cmocka_unit_test_setup_teardown(filter__is_checked, begin, end),
         cmocka_unit_test_setup_teardown(grant__is_one_word, begin, end),
+        cmocka_unit_test_setup_teardown(options__that_are_not_of_this_release, begin, end),
+        cmocka_unit_test_setup_teardown(some__of_too_many_or_with_a_wait, begin, end),
+        cmocka_unit_test_setup_teardown(many__of_a_driver_that_cannot, begin, end),
+        cmocka_unit_test_setup_teardown(expiring__is_longer_than_the_grant, begin, end),
+        cmocka_unit_test_setup_teardown(callback__may_not_call_back, begin, end),
+        cmocka_unit_test_setup_teardown(client_fd__is_one, begin, end),
         cmocka_unit_test_setup_teardown(ttl__of_an_extend_has_limits, begin, end),
     };
 

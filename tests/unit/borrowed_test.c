@@ -251,6 +251,68 @@ static void keeper_url__gives_it_all(void **state)
     }
 }
 
+static dblock_status check_joined(void *connection, const char *name, struct dblock_error *reterr)
+{
+    (void)connection;
+    (void)name;
+    (void)reterr;
+    return DBLOCK_OK;
+}
+
+static dblock_status take_joined(const struct dblock_joining *joining, uint64_t wait_us,
+    int cancel_fd, int *ret_outcome, struct dblock_error *reterr)
+{
+    (void)wait_us;
+    (void)cancel_fd;
+    (void)reterr;
+    *ret_outcome = joining->is_seeded ? DBLOCK_ANSWER_YES : DBLOCK_ANSWER_UNSEEDED;
+    return DBLOCK_OK;
+}
+
+/* The row of a new name cannot be made in the transaction: by the keeper's way, or not at all. */
+static void joined__makes_the_row_by_another_way(void **state)
+{
+    static const struct dblock_join_steps steps = { .check = check_joined, .take = take_joined };
+    struct dblock_options options = of(DBLOCK_ROW);
+
+    (void)state;
+    open_over(0, 0, NULL);
+    assert_int_equal(DBLOCK_E_UNSUPPORTED,
+        dblock_join(client, sim_driver(), &steps, NULL, "x", &options, NULL, &error));
+    assert_non_null(strstr(error.hint, "keeper_url"));
+    dblock_close(client);
+    open_over(0, 0, URL);
+    assert_int_equal(DBLOCK_OK,
+        dblock_join(client, sim_driver(), &steps, NULL, "x", &options, NULL, &error));
+}
+
+/* A watch cancels by a way of its own, if there is one. */
+static void watched__by_the_way_of_the_keeper(void **state)
+{
+    struct dblock_options options = of(DBLOCK_LEASE);
+    struct dblock_target *targets[2] = { NULL, NULL };
+    dblock_driver other = *sim_driver();
+    dblock_lock *lock = NULL;
+    int i;
+
+    (void)state;
+    for (i = 0; i < 2; ++i) {
+        open_over(0, 0, i == 0 ? NULL : URL);
+        assert_int_equal(DBLOCK_OK, take(&options, &lock));
+        assert_int_equal(
+            DBLOCK_OK, dblock_watch_check(lock, sim_driver(), &targets[i], &error));
+        assert_non_null(targets[i]);
+        assert_int_equal(
+            DBLOCK_E_ARGUMENT, dblock_watch_check(lock, &other, &targets[i], &error));
+        assert_int_equal(DBLOCK_OK, dblock_release(lock, &error));
+        dblock_lock_free(lock);
+        dblock_close(client);
+        client = NULL;
+    }
+    assert_int_equal(
+        DBLOCK_E_ARGUMENT, dblock_watch_check(NULL, sim_driver(), &targets[0], &error));
+}
+
 static void gone__is_a_loss(void **state)
 {
     static const int strategies[] = { DBLOCK_LEASE, DBLOCK_ADVISORY };
@@ -283,6 +345,8 @@ int main(void)
         TEST(freed__is_given_back_by_the_next_call),
         TEST(break__goes_on_with_the_next_call),
         TEST(keeper_url__gives_it_all),
+        TEST(joined__makes_the_row_by_another_way),
+        TEST(watched__by_the_way_of_the_keeper),
         TEST(gone__is_a_loss),
     };
 

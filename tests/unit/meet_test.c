@@ -338,6 +338,135 @@ static void take__that_is_late_is_given_back(void **state)
     }
 }
 
+static int n_late; /* answers that are to come late */
+
+static dblock_status take_many_late(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_take *terms,
+    const struct dblock_many *many, size_t *ret_place, struct dblock_grant *holder,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    dblock_status status = sim_driver()->lease.take_many(
+        connection, call, terms, many, ret_place, holder, answer, reterr);
+
+    if (n_late-- > 0)
+        test_pass_ms(500);
+    return status;
+}
+
+/* Granted, and the answer came when it was not to be believed any more: given back, taken again. */
+static void many__whose_answer_is_late_is_given_back(void **state)
+{
+    static const char *const names[] = { "m1", "m2" };
+    dblock_driver late = *sim_driver();
+    dblock_client *other = NULL;
+    int i;
+
+    (void)state;
+    late.lease.take_many = take_many_late;
+    assert_int_equal(DBLOCK_OK, dblock_open(&late, "sim:" WORLD, NULL, &other, &error));
+    for (i = 0; i < 3; ++i) {
+        struct dblock_options options = DBLOCK_OPTIONS_INIT;
+        dblock_lock *locks[2] = { NULL, NULL };
+
+        options.ttl_ms = 300;
+        options.wait_ms = 5000;
+        n_late = 1;
+        if (i == 1)
+            sim_fault_set(WORLD, SIM_STEP_DROP, 1, SIM_FAULT_LOSE, 0);
+        if (i == 2)
+            sim_fail_set(WORLD, SIM_STEP_DROP, 1, DBLOCK_E_DATABASE);
+        options.heartbeat = DBLOCK_HEARTBEAT_OFF;
+        if (dblock_acquire_many(other, names, 2, &options, locks, &error) == DBLOCK_OK) {
+            assert_int_equal(1, dblock_lock_is_held(locks[0]));
+            assert_int_equal(DBLOCK_OK, dblock_release_many(locks, 2, &error));
+            dblock_lock_free(locks[0]);
+            dblock_lock_free(locks[1]);
+        } else {
+            assert_int_not_equal(0, i); /* it could not be given back at once */
+        }
+    }
+    dblock_close(other);
+}
+
+/* The name that is in the way is another one after a while: it waits for that. */
+static void many__waits_for_one_after_the_other(void **state)
+{
+    static const char *const names[] = { "m2", "m1", "m2" };
+    struct dblock_config config = DBLOCK_CONFIG_INIT;
+    dblock_client *rival = NULL;
+    dblock_lock *locks[3] = { NULL };
+    size_t i;
+
+    (void)state;
+    dblock_close(client); /* one connection is not enough */
+    config.io_timeout_ms = IO_MS;
+    assert_int_equal(DBLOCK_OK, dblock_open(sim_driver(), "sim:" WORLD, &config, &client, &error));
+    assert_int_equal(DBLOCK_OK, dblock_open(sim_driver(), "sim:" WORLD, NULL, &rival, &error));
+    for (i = 0; i < 2; ++i) {
+        struct job job = { .call = MANY, .strategy = DBLOCK_LEASE, .number = 5000 };
+        struct seen seen = { SIM_STEP_REST, sim_n_steps(WORLD, SIM_STEP_REST) };
+
+        assert_int_equal(DBLOCK_OK, dblock_acquire(rival, names[i], NULL, &locks[i], &error));
+        assert_int_equal(0, pthread_create(&job.thread, NULL, run, &job));
+        assert_true(test_until(is_under_way, &seen, 5000));
+        assert_int_equal(
+            DBLOCK_OK, dblock_acquire(rival, names[i + 1], NULL, &locks[i + 1], &error));
+        seen.n = sim_n_steps(WORLD, SIM_STEP_TAKE);
+        seen.step = SIM_STEP_TAKE;
+        assert_int_equal(DBLOCK_OK, dblock_release(locks[i], &error));
+        assert_true(test_until(is_under_way, &seen, 5000));
+        test_pass_ms(100);
+        assert_int_equal(DBLOCK_OK, dblock_release(locks[i + 1], &error));
+        assert_int_equal(DBLOCK_OK, finish(&job));
+        assert_int_equal(DBLOCK_OK, dblock_release_many(job.more, 2, &error));
+        dblock_lock_free(job.more[0]);
+        dblock_lock_free(job.more[1]);
+        dblock_lock_free(locks[i]);
+        dblock_lock_free(locks[i + 1]);
+    }
+    dblock_close(rival);
+}
+
+/* What a driver calls cancelled, by the descriptor that only a close raises, is the client's end. */
+static void cancelled_by_nobody__is_closed(void **state)
+{
+    dblock_lock *lock = take(DBLOCK_ROW, 0);
+    int64_t token;
+
+    (void)state;
+    sim_fail_set(WORLD, SIM_STEP_PROVE, 1, DBLOCK_CANCELLED);
+    assert_int_equal(DBLOCK_E_CLOSED, dblock_confirm(lock, &error));
+    sim_fail_set(WORLD, SIM_STEP_DRAW, 1, DBLOCK_CANCELLED);
+    assert_int_equal(DBLOCK_E_CLOSED, dblock_lock_token(lock, &token, &error));
+    dblock_lock_free(lock);
+    sim_fail_set(WORLD, SIM_STEP_INSTALL, 1, DBLOCK_CANCELLED);
+    assert_int_equal(DBLOCK_E_CLOSED, dblock_schema_install(client, &error));
+    dblock_close(client);
+    assert_int_equal(0, begin(state));
+    sim_fail_set(WORLD, SIM_STEP_OPEN, 1, DBLOCK_CANCELLED);
+    assert_int_equal(DBLOCK_E_CLOSED, dblock_ping(client, &error));
+}
+
+/* It cannot be said for ever that it is to be tried again. */
+static void victim_each_time__is_a_failure(void **state)
+{
+    dblock_lock *lock = take(DBLOCK_LEASE, 0);
+    unsigned nth;
+
+    (void)state;
+    for (nth = 1; nth <= 100; ++nth)
+        sim_answer_set(WORLD, SIM_STEP_EXTEND, nth, DBLOCK_ANSWER_AGAIN);
+    assert_int_equal(DBLOCK_E_DATABASE, dblock_lock_detach(lock, 5000, &error));
+    assert_int_equal(1, error.is_transient);
+    sim_fault_clear(WORLD);
+    assert_int_equal(1, dblock_lock_is_held(lock));
+    sim_fault_set(WORLD, SIM_STEP_EXTEND, 1, SIM_FAULT_LOSE, 0);
+    sim_fail_set(WORLD, SIM_STEP_EXTEND, 2, DBLOCK_E_DATABASE);
+    assert_int_equal(DBLOCK_E_UNCERTAIN, dblock_lock_detach(lock, 5000, &error));
+    assert_int_equal(DBLOCK_OK, dblock_release(lock, &error));
+    dblock_lock_free(lock);
+}
+
 /* In one call: of two clients, of two strategies, with a time to stay, one that was lost, one that
  * had been released, and none. */
 static void release_many__of_all_kinds(void **state)
@@ -381,6 +510,10 @@ int main(void)
         TEST(extend__meets_others),
         TEST(confirm__meets_others),
         TEST(take__that_is_late_is_given_back),
+        TEST(many__whose_answer_is_late_is_given_back),
+        TEST(many__waits_for_one_after_the_other),
+        TEST(cancelled_by_nobody__is_closed),
+        TEST(victim_each_time__is_a_failure),
         TEST(release_many__of_all_kinds),
     };
 
