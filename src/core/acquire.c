@@ -52,7 +52,10 @@ static dblock_status loop(struct dblk_attempt *attempt, uint64_t begun_us, int *
         turn = dblk_queue_enter(
             &attempt->queued, attempt->machine.terms.give_up_us, &event.now_us);
     event.kind = find_verdict(attempt, DBLK_EVENT_STARTED);
-    while (turn != DBLK_TURN_GRANTED || !dblk_queue_accept(&attempt->queued, event.now_us)) {
+    for (;;) {
+        if (turn == DBLK_TURN_GRANTED && dblk_queue_accept(&attempt->queued, event.now_us))
+            break;
+        turn = DBLK_TURN_ASK; /* what it takes by itself from here on is not what was handed to it */
         step = dblk_machine_next(&attempt->machine, &event);
         if (step.kind == DBLK_STEP_END)
             break;
