@@ -25,11 +25,13 @@
 #include "core/environment.h"
 #include "life.h"
 #include "sim_driver.h"
+#include "test_wait.h"
 
 #define WORLD "resource_test"
 #define EXPORTED __attribute__((visibility("default")))
 
 static atomic_ulong n_asked, fails_at;
+static atomic_int fails_thread;
 
 static int must_fail(void)
 {
@@ -75,7 +77,7 @@ EXPORTED int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
 {
     int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 
-    if (must_fail())
+    if (must_fail() || atomic_load(&fails_thread))
         return EAGAIN;
     find(&real, "pthread_create");
     return real(thread, attributes, start, context);
@@ -133,9 +135,102 @@ static void refused__at_every_place(void **state)
     assert_int_equal(n_descriptors, life_count_descriptors());
 }
 
+struct waiting {
+    dblock_client *client;
+    dblock_status status;
+    dblock_lock *lock;
+};
+
+static void *wait_for_it(void *context)
+{
+    struct waiting *waiting = context;
+    struct dblock_options options = DBLOCK_OPTIONS_INIT;
+    struct dblock_error error;
+
+    options.wait_ms = 5000;
+    waiting->status = dblock_acquire(waiting->client, "x", &options, &waiting->lock, &error);
+    return NULL;
+}
+
+static int is_waiting(void *context)
+{
+    struct dblock_stats stats = DBLOCK_STATS_INIT;
+
+    return dblock_client_stats(context, &stats) == DBLOCK_OK && stats.waiters > 0;
+}
+
+/* A thread that waits for what another one of its client holds: without a descriptor, or memory,
+ * it does so by itself. */
+static void wait__of_a_second_thread(void **state)
+{
+    struct dblk_environment environment = dblk_real_environment;
+    struct dblock_error error;
+    unsigned long n;
+
+    (void)state;
+    environment.allocate = allocate;
+    dblk_environment_set(&environment);
+    for (n = 1; n <= 8; ++n) {
+        struct waiting waiting = { NULL, DBLOCK_OK, NULL };
+        dblock_lock *lock = NULL;
+        pthread_t thread;
+
+        assert_int_equal(
+            DBLOCK_OK, dblock_open(life_driver(), "sim:" WORLD, NULL, &waiting.client, &error));
+        assert_int_equal(DBLOCK_OK, dblock_schema_install(waiting.client, &error));
+        assert_int_equal(DBLOCK_OK, dblock_acquire(waiting.client, "x", NULL, &lock, &error));
+        assert_int_equal(0, pthread_create(&thread, NULL, wait_for_it, &waiting));
+        atomic_store(&n_asked, 0);
+        atomic_store(&fails_at, n);
+        (void)test_until(is_waiting, waiting.client, 300); /* or it has failed by then */
+        atomic_store(&fails_at, 0);
+        assert_int_equal(DBLOCK_OK, dblock_release(lock, &error));
+        dblock_lock_free(lock);
+        assert_int_equal(0, pthread_join(thread, NULL));
+        assert_true(waiting.status == DBLOCK_OK || waiting.status == DBLOCK_E_MEMORY ||
+            waiting.status == DBLOCK_E_SYSTEM || waiting.status == DBLOCK_E_CONNECTION);
+        dblock_lock_free(waiting.lock);
+        dblock_close(waiting.client);
+    }
+    sim_forget(WORLD);
+    dblk_environment_set(NULL);
+}
+
+/* What is to be finished later needs a thread, which the client may not have yet. */
+static void break__that_cannot_go_on(void **state)
+{
+    struct dblock_error error;
+    dblock_client *client = NULL, *holder = NULL;
+    dblock_lock *lock = NULL;
+
+    (void)state;
+    assert_int_equal(DBLOCK_OK, dblock_open(life_driver(), "sim:" WORLD, NULL, &holder, &error));
+    assert_int_equal(DBLOCK_OK, dblock_open(life_driver(), "sim:" WORLD, NULL, &client, &error));
+    assert_int_equal(DBLOCK_OK, dblock_schema_install(client, &error));
+    assert_int_equal(DBLOCK_OK, dblock_acquire(holder, "x", NULL, &lock, &error));
+    assert_int_equal(DBLOCK_OK, dblock_ping(client, &error));
+    (void)sim_hold_guard(sim_world_lock(WORLD), DBLOCK_LEASE, "x", 1);
+    sim_world_unlock(WORLD);
+    atomic_store(&fails_thread, 1);
+    assert_int_equal(DBLOCK_E_MEMORY, dblock_break(client, "x", DBLOCK_LEASE, 0, &error));
+    atomic_store(&fails_thread, 0);
+    assert_int_equal(DBLOCK_PENDING, dblock_break(client, "x", DBLOCK_LEASE, 0, &error));
+    assert_int_equal(1, dblock_lock_is_held(lock));
+    dblock_close(client); /* with that still to do */
+    (void)sim_hold_guard(sim_world_lock(WORLD), DBLOCK_LEASE, "x", -1);
+    sim_world_unlock(WORLD);
+    dblock_lock_free(lock);
+    dblock_close(holder);
+    sim_forget(WORLD);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(refused__at_every_place) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refused__at_every_place),
+        cmocka_unit_test(wait__of_a_second_thread),
+        cmocka_unit_test(break__that_cannot_go_on),
+    };
 
     return cmocka_run_group_tests_name("resource", tests, NULL, NULL);
 }

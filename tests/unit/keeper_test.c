@@ -8,8 +8,11 @@
 
 #include <cmocka.h>
 #include <dblock/sys/driver.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "core/environment.h"
 #include "sim_driver.h"
@@ -178,6 +181,87 @@ static void keeper__in_all_cases(void **state)
 
 #define WORLD "keeper_test"
 
+static int ends[2]; /* of the socket that each connection shows */
+
+static int show_socket(const struct dblock_connection *connection)
+{
+    (void)connection;
+    return ends[0];
+}
+
+static int is_pinged(void *context)
+{
+    return sim_n_steps(WORLD, SIM_STEP_PING) > *(uint64_t *)context;
+}
+
+static void *confirm(void *context)
+{
+    struct dblock_error error;
+
+    assert_int_equal(DBLOCK_OK, dblock_confirm(context, &error));
+    return NULL;
+}
+
+static int is_proving(void *context)
+{
+    return sim_n_steps(WORLD, SIM_STEP_PROVE) > *(uint64_t *)context;
+}
+
+/* A hang-up is looked into at once: here it was none. And whoever finds that something was said on
+ * a connection asks before he sends a release whose answer might never come. */
+static void hang_up__is_looked_into(void **state)
+{
+    static dblock_driver driver;
+    struct dblock_error error;
+    dblock_client *client = NULL;
+    dblock_lock *lock;
+    pthread_t thread;
+    uint64_t n;
+    int i;
+
+    (void)state;
+    driver = *sim_driver();
+    driver.connection.fd = show_socket;
+    for (i = 0; i < 6; ++i) {
+        static const dblock_status expected[] = { DBLOCK_OK, DBLOCK_OK, DBLOCK_LOST,
+            DBLOCK_E_DATABASE, DBLOCK_LOST, DBLOCK_E_CONNECTION };
+
+        assert_int_equal(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
+        assert_int_equal(DBLOCK_OK, dblock_open(&driver, "sim:" WORLD, NULL, &client, &error));
+        assert_int_equal(DBLOCK_OK, dblock_schema_install(client, &error));
+        lock = take(client, "x", DBLOCK_ROW);
+        n = sim_n_steps(WORLD, SIM_STEP_PROVE);
+        if (i == 1) { /* the connection is in use: a little later */
+            sim_fault_set(WORLD, SIM_STEP_PROVE, 1, SIM_FAULT_DELAY, 100000);
+            assert_int_equal(0, pthread_create(&thread, NULL, confirm, lock));
+            assert_true(test_until(is_proving, &n, 5000));
+        }
+        n = sim_n_steps(WORLD, SIM_STEP_PING);
+        assert_int_equal(0, close(ends[1]));
+        assert_true(test_until(is_pinged, &n, 2000)); /* else not for ten seconds */
+        if (i == 1)
+            assert_int_equal(0, pthread_join(thread, NULL));
+        assert_int_equal(1, dblock_lock_is_held(lock));
+        n = sim_n_steps(WORLD, SIM_STEP_PROVE);
+        if (i == 2)
+            sim_answer_set(WORLD, SIM_STEP_PROVE, 1, DBLOCK_ANSWER_NO);
+        if (i == 3)
+            sim_fail_set(WORLD, SIM_STEP_PROVE, 1, DBLOCK_E_DATABASE);
+        if (i == 4) /* the lock ended with its connection, and not by this release */
+            sim_fault_set(WORLD, SIM_STEP_PROVE, 1, SIM_FAULT_LOSE, 0);
+        if (i == 5)
+            sim_fail_set(WORLD, SIM_STEP_PROVE, 1, DBLOCK_E_UNCERTAIN);
+        test_pass_ms(1); /* what was heard just now is trusted */
+        assert_int_equal(expected[i], dblock_release(lock, &error));
+        assert_true(sim_n_steps(WORLD, SIM_STEP_PROVE) > n);
+        dblock_lock_free(lock);
+        dblock_close(client);
+        assert_int_equal(0, close(ends[0]));
+        sim_fault_clear(WORLD);
+    }
+    sim_forget(WORLD);
+}
+
 static _Atomic uint64_t offset_us;
 
 static uint64_t now_us(void)
@@ -250,6 +334,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keeper__in_all_cases),
+        cmocka_unit_test(hang_up__is_looked_into),
         cmocka_unit_test(purge__comes_once_in_a_while),
     };
 
