@@ -49,7 +49,6 @@ static void open_over(unsigned more_roles, int has_own_locks, const char *keeper
     struct dblock_config config = DBLOCK_CONFIG_INIT;
 
     config.keeper_url = keeper_url;
-    config.ttl_ms = 2000;
     assert_int_equal(DBLOCK_OK,
         dblock_open_borrowed(sim_driver(), &borrowing, &config, &client, &error));
 }

@@ -18,7 +18,7 @@
 #include "sim_driver.h"
 #include "test_wait.h"
 
-enum { TTL_MS = 800, MANY = 25 };
+enum { TTL_MS = 1200, MANY = 60 };
 
 enum hurt {
     NOTHING,
