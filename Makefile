@@ -42,7 +42,7 @@ soversion := $(firstword $(subst ., ,$(version)))
 # `exec` where something runs for long: make ends its child when it is ended
 # itself, and that must be the script and not a shell around it.
 
-.PHONY: all demo check test coverage analyze bench soak install uninstall clean help FORCE
+.PHONY: all demo check test coverage analyze valgrind bench soak install uninstall clean help FORCE
 
 all: ## the libraries and the command, in build/FLAVOUR/lib and bin
 
@@ -56,8 +56,10 @@ test: ## the tests that need no server; installs nothing
 
 coverage: ## `make test` with gcov, and which lines of src were not run; says more with servers
 
-analyze: ## cppcheck, gcc -fanalyzer and clang-tidy over src, for reading
+analyze: ## cppcheck, gcc -fanalyzer and clang-tidy over all of src: minutes
 	@exec env MAKE='$(MAKE)' ci/analyze
+
+valgrind: ## memcheck over what needs no server: minutes
 
 bench: ## builds the benchmarks of tests/bench and runs them
 

@@ -199,6 +199,14 @@ list-fuzzers:
 fuzz: $(fuzz_programs)
 	@exec tests/fuzz/run $(FUZZ_RUNS) $(FUZZ_SECONDS) $(fuzz_programs)
 
+# Those that fail when they are slow are left out, and a test that has the allocator to itself.
+memcheck_programs := $(filter-out %/acquire_test %/alarm_test %/keeper_test %/queue_test %/watch_test, \
+    $(call programs_of,unit)) $(filter-out %/memory_test,$(call programs_of,fault)) \
+    $(filter %/simulate_test,$(call programs_of,simulation))
+.PHONY: valgrind
+valgrind: $(memcheck_programs)
+	@exec ci/memcheck $(memcheck_programs)
+
 # On servers of its own, unless some are named (ci/services env).
 cut_programs := $(filter %_cut_test %_hang_test,$(call programs_of,system))
 bank_program := $(filter %/bank_test,$(call programs_of,system))
