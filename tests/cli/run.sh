@@ -13,6 +13,7 @@ for_each_strategy()
         exits 1 "$on: false" "$DBLOCK" run -n -S $strategy "$name" false
         exits 255 "$on: 255" "$DBLOCK" run -n -S $strategy "$name" -c 'exit 255'
         exits 75 "$on: COMMAND's own 75" "$DBLOCK" run -n -S $strategy "$name" -c 'exit 75'
+        # PITFALL(E5): its heartbeats end with COMMAND; each of these has the name at once
         exits 137 "$on: KILL" "$DBLOCK" run -n -S $strategy "$name" -c 'kill -KILL $$'
         exits 143 "$on: TERM" "$DBLOCK" run -n -S $strategy "$name" -c 'kill -TERM $$'
         exits 139 "$on: SEGV" "$DBLOCK" run -n -S $strategy "$name" -c 'ulimit -c 0; kill -SEGV $$'
@@ -190,6 +191,14 @@ for scheme in postgresql mysql; do
             [ $((($(date +%s%N) - before) / 1000000)) -ge 500 ]
     done
 done
+
+# PITFALL(D14): the database is gone when COMMAND ends. Its own status counts, and what became of the
+# lock is said beside that.
+export DBLOCK_URL=sqlite:$folder/going/lock.db
+mkdir "$folder/going"
+"$DBLOCK" init > /dev/null 2>&1
+exits 3 'the database is gone at the release' "$DBLOCK" run -n x -c 'rm -r "$HOME/going"; exit 3'
+like "$err" 'free again within its ttl' 'what became of the lock is said'
 
 # The line of a crontab: nothing but HOME, LOGNAME, SHELL and PATH from outside.
 use_sqlite

@@ -467,6 +467,32 @@ static void victim_each_time__is_a_failure(void **state)
     dblock_lock_free(lock);
 }
 
+/* PITFALL(B11): the wait was longer than the ttl, which begins with the grant and not before. */
+static void wait__longer_than_the_ttl(void **state)
+{
+    struct job job = { .call = ACQUIRE, .strategy = DBLOCK_LEASE, .number = 10000 };
+    struct dblock_config config = DBLOCK_CONFIG_INIT;
+    dblock_client *rival = NULL;
+    dblock_lock *theirs = NULL;
+
+    (void)state;
+    dblock_close(client);
+    config.ttl_ms = 600;
+    assert_int_equal(DBLOCK_OK, dblock_open(sim_driver(), "sim:" WORLD, &config, &client, &error));
+    assert_int_equal(DBLOCK_OK, dblock_open(sim_driver(), "sim:" WORLD, NULL, &rival, &error));
+    assert_int_equal(DBLOCK_OK, dblock_acquire(rival, "x", NULL, &theirs, &error));
+    assert_int_equal(0, pthread_create(&job.thread, NULL, run, &job));
+    test_pass_ms(1500);
+    assert_int_equal(DBLOCK_OK, dblock_release(theirs, &error));
+    assert_int_equal(DBLOCK_OK, finish(&job));
+    assert_int_equal(1, dblock_lock_is_held(job.lock));
+    assert_int_equal(DBLOCK_OK, dblock_confirm(job.lock, &error));
+    assert_int_equal(DBLOCK_OK, dblock_release(job.lock, &error));
+    dblock_lock_free(job.lock);
+    dblock_lock_free(theirs);
+    dblock_close(rival);
+}
+
 /* In one call: of two clients, of two strategies, with a time to stay, one that was lost, one that
  * had been released, and none. */
 static void release_many__of_all_kinds(void **state)
@@ -514,6 +540,7 @@ int main(void)
         TEST(many__waits_for_one_after_the_other),
         TEST(cancelled_by_nobody__is_closed),
         TEST(victim_each_time__is_a_failure),
+        TEST(wait__longer_than_the_ttl),
         TEST(release_many__of_all_kinds),
     };
 
