@@ -177,7 +177,7 @@ static void grant__is_one_word(void **state)
     assert_int_equal(DBLOCK_E_ARGUMENT, dblock_lock_import(client, text, NULL, &error));
     for (i = 0; i < sizeof bad / sizeof bad[0]; ++i)
         assert_int_equal(DBLOCK_E_ARGUMENT, dblock_lock_import(client, bad[i], &copy, &error));
-    strcpy(longer, text);
+    memcpy(longer, text, strlen(text) + 1);
     memset(longer + strlen(text), 'x', DBLOCK_NAME_MAX);
     longer[strlen(text) + DBLOCK_NAME_MAX - 1] = 0;
     assert_int_equal(DBLOCK_E_ARGUMENT, dblock_lock_import(client, longer, &copy, &error));
