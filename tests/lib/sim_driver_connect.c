@@ -284,13 +284,7 @@ void sim_connection_close(struct dblock_connection *connection, int how)
 
 int sim_connection_is_alive(const struct dblock_connection *connection)
 {
-    struct sim_site *site = connection->target->site;
-    int is_alive;
-
-    (void)pthread_mutex_lock(&site->mutex);
-    is_alive = !connection->is_dead;
-    leave_site(site);
-    return is_alive;
+    return !atomic_load(&connection->is_dead);
 }
 
 int sim_connection_fd(const struct dblock_connection *connection)

@@ -5,6 +5,7 @@
 #define DBLOCK_TEST_SIM_DRIVER_PARTS_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "sim_driver.h"
 
@@ -46,7 +47,7 @@ struct dblock_connection {
     const struct dblock_target *target;
     struct sim_caller caller;
     int fd;
-    int is_dead;
+    atomic_int is_dead; /* asked for without the site's mutex: the caller may hold one of its own */
     int line_strategy; /* of the line that it stands in, or stood in last */
     char line_name[256];
     int is_rung;
