@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* mysql_call.c - see mysql_call.h. What the calls mean is their callers' business. */
+#define _GNU_SOURCE /* POLLRDHUP */
+
 #include "mysql_call.h"
 
 #include <errno.h>
@@ -120,6 +122,29 @@ static void lead_here(struct handshake *handshake, MARIADB_PVIO *pvio)
     pvio->methods = &handshake->methods;
 }
 
+/* Before its greeting a server can only refuse, by an error. One with the number of a progress
+ * report makes this library (3.3) look into the version that the greeting was to bring, by a pointer
+ * that is NULL. So the first bytes are looked at before it reads them: three of length, one of
+ * sequence, the kind of packet, and two of number. No greeting is as short. */
+static int is_poisoned(const struct waiting *waiting)
+{
+    int fd = mysql_get_socket(waiting->mysql);
+    unsigned char head[7];
+
+    while (waiting->mysql->server_version == NULL) {
+        ssize_t n = recv(fd, head, sizeof head, MSG_PEEK | MSG_DONTWAIT);
+        struct pollfd end = { fd, POLLRDHUP, 0 };
+        struct dblock_call pause = { dblock_clock_us() + 1000, waiting->call->cancel_fd };
+
+        if (n == (ssize_t)sizeof head)
+            return head[4] == 0xFF && head[5] == 0xFF && head[6] == 0xFF;
+        if (n <= 0 || poll(&end, 1, 0) != 0 || pause.deadline_us > waiting->call->deadline_us ||
+            dblock_fd_wait(-1, 0, &pause, 1) < 0)
+            break;
+    }
+    return 0;
+}
+
 int mysql_call_connect(
     MYSQL *mysql, const struct dblock_target *target, const struct dblock_call *call)
 {
@@ -132,8 +157,15 @@ int mysql_call_connect(
     memset(&handshake, 0, sizeof handshake);
     handshake.waiting = &waiting;
     while (wanted != 0) {
+        int came;
+
         lead_here(&handshake, mysql->net.pvio);
-        wanted = mysql_real_connect_cont(&result, mysql, await(&waiting, wanted));
+        came = await(&waiting, wanted);
+        if ((came & MYSQL_WAIT_READ) != 0 && is_poisoned(&waiting)) {
+            waiting.n_told = 1; /* as if nothing had come, from now on */
+            came = MYSQL_WAIT_TIMEOUT;
+        }
+        wanted = mysql_real_connect_cont(&result, mysql, came);
     }
     if (handshake.pvio != NULL && mysql->net.pvio == handshake.pvio)
         handshake.pvio->methods = handshake.before;
