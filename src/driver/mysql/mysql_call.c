@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -124,22 +125,31 @@ static void lead_here(struct handshake *handshake, MARIADB_PVIO *pvio)
 
 /* Before its greeting a server can only refuse, by an error. One with the number of a progress
  * report makes this library (3.3) look into the version that the greeting was to bring, by a pointer
- * that is NULL. So the first bytes are looked at before it reads them: three of length, one of
- * sequence, the kind of packet, and two of number. No greeting is as short. */
+ * that is NULL. So the first bytes are waited for and looked at before it goes on to read: three of
+ * length, one of sequence, the kind of packet, and two of number. No greeting is as short.
+ * (By FIONREAD, as reading from a socket that is not connected takes the reason away.) */
 static int is_poisoned(const struct waiting *waiting)
 {
     int fd = mysql_get_socket(waiting->mysql);
     unsigned char head[7];
+    int n_bytes = 0;
 
     while (waiting->mysql->server_version == NULL) {
-        ssize_t n = recv(fd, head, sizeof head, MSG_PEEK | MSG_DONTWAIT);
-        struct pollfd end = { fd, POLLRDHUP, 0 };
-        struct dblock_call pause = { dblock_clock_us() + 1000, waiting->call->cancel_fd };
+        struct pollfd state = { fd, POLLIN | POLLRDHUP, 0 };
+        struct dblock_call pause = *waiting->call;
 
-        if (n == (ssize_t)sizeof head)
-            return head[4] == 0xFF && head[5] == 0xFF && head[6] == 0xFF;
-        if (n <= 0 || poll(&end, 1, 0) != 0 || pause.deadline_us > waiting->call->deadline_us ||
-            dblock_fd_wait(-1, 0, &pause, 1) < 0)
+        (void)poll(&state, 1, 0);
+        if (ioctl(fd, FIONREAD, &n_bytes) != 0)
+            break;
+        if (n_bytes >= (int)sizeof head)
+            return recv(fd, head, sizeof head, MSG_PEEK | MSG_DONTWAIT) == (ssize_t)sizeof head &&
+                head[4] == 0xFF && head[5] == 0xFF && head[6] == 0xFF;
+        if ((state.revents & (POLLERR | POLLHUP | POLLRDHUP)) != 0)
+            break;
+        if (n_bytes > 0 && pause.deadline_us > dblock_clock_us() + 1000)
+            pause.deadline_us = dblock_clock_us() + 1000;
+        if (dblock_fd_wait(n_bytes > 0 ? -1 : fd, POLLIN, &pause, waiting->heed_cancel) < 0 ||
+            dblock_clock_us() >= waiting->call->deadline_us)
             break;
     }
     return 0;
@@ -161,7 +171,7 @@ int mysql_call_connect(
 
         lead_here(&handshake, mysql->net.pvio);
         came = await(&waiting, wanted);
-        if ((came & MYSQL_WAIT_READ) != 0 && is_poisoned(&waiting)) {
+        if ((came & (MYSQL_WAIT_READ | MYSQL_WAIT_WRITE)) != 0 && is_poisoned(&waiting)) {
             waiting.n_told = 1; /* as if nothing had come, from now on */
             came = MYSQL_WAIT_TIMEOUT;
         }
