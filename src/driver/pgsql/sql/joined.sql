@@ -69,7 +69,7 @@ EXCEPTION
         NULL;
     WHEN query_canceled THEN
         BEGIN
-            PERFORM pg_catalog.pg_sleep(0.01);
+            PERFORM pg_catalog.pg_sleep(0.05);
         EXCEPTION WHEN query_canceled THEN
             NULL;
         END;
@@ -107,7 +107,7 @@ EXCEPTION
         NULL;
     WHEN query_canceled THEN
         BEGIN
-            PERFORM pg_catalog.pg_sleep(0.01);
+            PERFORM pg_catalog.pg_sleep(0.05);
         EXCEPTION WHEN query_canceled THEN
             NULL;
         END;
