@@ -271,6 +271,30 @@ static int is_line_long(void *context)
     return !line->is_told || grant.n_waiters >= line->n_waiters;
 }
 
+struct crowd {
+    const struct contract_database *database;
+    uint32_t n_waiters;
+};
+
+static int is_crowd_there(void *context)
+{
+    const struct crowd *crowd = context;
+
+    return crowd->database->n_waiting() >= crowd->n_waiters;
+}
+
+/* From where it is counted as a waiter to the database's queue. Threads of one client stand there as
+ * one, so that there may never be as many. */
+static void let_arrive(const struct contract_database *database, uint32_t n_waiters)
+{
+    struct crowd crowd = { database, n_waiters };
+
+    if (database->n_waiting != NULL)
+        (void)test_until(is_crowd_there, &crowd, 1000);
+    else
+        test_pass_ms(100);
+}
+
 struct contract_job *start_in_line(struct contract *contract, dblock_client *client,
     const char *name, const struct dblock_options *options, uint32_t n_waiters)
 {
@@ -280,7 +304,7 @@ struct contract_job *start_in_line(struct contract *contract, dblock_client *cli
     if (!test_until(is_line_long, &line, 5000))
         fail_msg("the acquire does not stand in line");
     if (!line.is_told)
-        test_pass_ms(100); /* on its way from there to the database */
+        let_arrive(contract->database, n_waiters);
     return job;
 }
 

@@ -76,6 +76,7 @@ struct contract_database {
      * as a guarded one does; ends with unguard(). */
     void *(*guard)(int strategy, const char *name);
     void (*unguard)(void *guard);
+    unsigned (*n_waiting)(void); /* sessions of the world that wait for a lock at this moment */
     uint64_t (*n_takes)(void); /* that the database has been asked for so far */
     /* The token in the row of the free lease becomes 2^53. */
     void (*damage_token)(const char *name);

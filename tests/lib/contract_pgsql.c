@@ -158,6 +158,23 @@ static void cut(void)
                   "WHERE usename IN ('@', '@_poor')");
 }
 
+static unsigned n_waiting(void)
+{
+    const char *word[] = { contract_word() };
+    PGconn *connection = connect_as_admin();
+    PGresult *result = PQexecParams(connection,
+        "SELECT count(DISTINCT l.pid) FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid)"
+        " WHERE NOT l.granted AND a.usename = $1",
+        1, NULL, word, NULL, NULL, 0);
+    unsigned number = PQresultStatus(result) == PGRES_TUPLES_OK
+        ? (unsigned)strtoul(PQgetvalue(result, 0, 0), NULL, 10)
+        : 0;
+
+    PQclear(result);
+    PQfinish(connection);
+    return number;
+}
+
 static void cut_one(unsigned number)
 {
     char statement[400];
@@ -265,6 +282,7 @@ const struct contract_database contract_pgsql = {
     .delete_row = delete_row,
     .delete_session = delete_session,
     .plant = plant,
+    .n_waiting = n_waiting,
     .guard = guard,
     .unguard = unguard,
     .damage_token = damage_token,
