@@ -266,6 +266,15 @@ BEGIN
             END IF;
         EXCEPTION
             WHEN lock_not_available THEN
+                -- Granted in the moment in which the slice ended: see dblock_queue.
+                IF behind IS NULL AND pg_try_advisory_lock(high, low) THEN
+                    PERFORM pg_advisory_unlock(high, low);
+                    PERFORM pg_advisory_unlock(high, low) FROM pg_locks AS l
+                    WHERE l.pid = pg_backend_pid() AND l.locktype = 'advisory' AND l.granted
+                        AND l.objsubid = 2
+                        AND l.classid::bigint = dblock_stand.high::bigint & 4294967295
+                        AND l.objid::bigint = dblock_stand.low::bigint & 4294967295;
+                END IF;
                 IF behind <> before THEN
                     must_count := pg_try_advisory_xact_lock_shared(~high, before);
                     must_look := must_count AND strategy <= 2;
@@ -350,7 +359,15 @@ BEGIN
             outcome := (pg_advisory_lock(id) IS NOT NULL)::integer;
         EXCEPTION
             WHEN lock_not_available THEN
-                NULL;
+                -- Granted in the moment in which the slice ended, it would stay, as a session's
+                -- lock outlives what is undone here, and be held twice after the next slice.
+                IF pg_try_advisory_lock(id) THEN
+                    PERFORM pg_advisory_unlock(id);
+                    PERFORM pg_advisory_unlock(id) FROM pg_locks AS l
+                    WHERE l.pid = pg_backend_pid() AND l.locktype = 'advisory' AND l.granted
+                        AND l.objsubid = 1
+                        AND ((l.classid::bigint << 32) | l.objid::bigint) = dblock_queue.id;
+                END IF;
             WHEN query_canceled THEN
                 BEGIN
                     PERFORM pg_sleep(0.01);

@@ -63,8 +63,15 @@ BEGIN
         PERFORM pg_catalog.set_config('dblock.is_granted', 'yes', true);
     END IF;
 EXCEPTION
-    WHEN lock_not_available THEN
-        NULL;
+    WHEN lock_not_available THEN -- and perhaps granted in that moment: dblock_queue
+        IF pg_catalog.pg_try_advisory_lock(pg_catalog.current_setting('dblock.id')::bigint) THEN
+            PERFORM pg_catalog.pg_advisory_unlock(pg_catalog.current_setting('dblock.id')::bigint);
+            PERFORM pg_catalog.pg_advisory_unlock(pg_catalog.current_setting('dblock.id')::bigint)
+            FROM pg_catalog.pg_locks AS l
+            WHERE l.pid = pg_catalog.pg_backend_pid() AND l.locktype = 'advisory' AND l.granted
+                AND l.objsubid = 1 AND ((l.classid::bigint << 32) | l.objid::bigint) =
+                    pg_catalog.current_setting('dblock.id')::bigint;
+        END IF;
     WHEN query_canceled THEN
         BEGIN
             PERFORM pg_catalog.pg_sleep(0.01);
