@@ -251,3 +251,12 @@ void sim_restart(const char *world)
     site->world.start_us = sim_site_now(site);
     leave_site(site);
 }
+
+int sim_open(const dblock_driver *driver, const char *url, const struct dblock_config *config,
+    dblock_client **ret_client, struct dblock_error *reterr)
+{
+    return dblock_open(driver, url, config, ret_client, reterr) == DBLOCK_OK &&
+            dblock_schema_install(*ret_client, reterr) == DBLOCK_OK
+        ? 0
+        : -1;
+}

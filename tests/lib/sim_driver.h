@@ -79,5 +79,8 @@ int64_t sim_now_us_held(const char *world); /* the clock, between these two call
 
 /* Frees the world. No client of it may be open. */
 void sim_forget(const char *world);
+/* A client of the world in `url`, with tables. 0, or -1 and `reterr` says why. */
+int sim_open(const dblock_driver *driver, const char *url, const struct dblock_config *config,
+    dblock_client **ret_client, struct dblock_error *reterr);
 
 #endif

@@ -21,10 +21,7 @@ static struct dblock_error error;
 static int begin(void **state)
 {
     (void)state;
-    return dblock_open(sim_driver(), "sim:" WORLD, NULL, &client, &error) == DBLOCK_OK &&
-            dblock_schema_install(client, &error) == DBLOCK_OK
-        ? 0
-        : -1;
+    return sim_open(sim_driver(), "sim:" WORLD, NULL, &client, &error);
 }
 
 static int end(void **state)

@@ -82,10 +82,7 @@ static int begin(void **state)
     (void)state;
     steps = plain;
     memset(&script, 0, sizeof script);
-    return dblock_open(sim_driver(), "sim:" WORLD, NULL, &client, &error) == DBLOCK_OK &&
-            dblock_schema_install(client, &error) == DBLOCK_OK
-        ? 0
-        : -1;
+    return sim_open(sim_driver(), "sim:" WORLD, NULL, &client, &error);
 }
 
 static int end(void **state)

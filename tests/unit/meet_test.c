@@ -29,10 +29,7 @@ static int begin(void **state)
     (void)state;
     config.io_timeout_ms = IO_MS;
     config.connections_max = 1;
-    return dblock_open(sim_driver(), "sim:" WORLD, &config, &client, &error) == DBLOCK_OK &&
-            dblock_schema_install(client, &error) == DBLOCK_OK
-        ? 0
-        : -1;
+    return sim_open(sim_driver(), "sim:" WORLD, &config, &client, &error);
 }
 
 static int end(void **state)

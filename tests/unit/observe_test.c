@@ -36,10 +36,7 @@ static int begin(void **state)
     driver = *sim_driver();
     driver.observe.list = list;
     unsupported = 0;
-    return dblock_open(&driver, "sim:" WORLD, NULL, &client, &error) == DBLOCK_OK &&
-            dblock_schema_install(client, &error) == DBLOCK_OK
-        ? 0
-        : -1;
+    return sim_open(&driver, "sim:" WORLD, NULL, &client, &error);
 }
 
 static int end(void **state)

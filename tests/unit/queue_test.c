@@ -38,10 +38,7 @@ static int begin(void **state)
     config.on_trace = note;
     config.io_timeout_ms = 2000;
     atomic_store(&n_handed, 0);
-    return dblock_open(sim_driver(), "sim:" WORLD, &config, &client, &error) == DBLOCK_OK &&
-            dblock_schema_install(client, &error) == DBLOCK_OK
-        ? 0
-        : -1;
+    return sim_open(sim_driver(), "sim:" WORLD, &config, &client, &error);
 }
 
 static int end(void **state)
