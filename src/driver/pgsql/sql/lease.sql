@@ -34,7 +34,7 @@
 -- Somebody stands in line: nothing is taken, and the gate not tried for (line.sql).
 -- A statement of its own, because the snapshot of the next one must be newer than the
 -- gate: one that got the gate just after another's commit would otherwise still see the
--- name free, and lock the row of the new grant for a moment, in the way of its owner.
+-- name free (lease_take).
 -- My own session is checked here. If it is ended before the commit, the grant is one that
 -- names a session which is gone: ended for everybody, and its client is told by its next
 -- heartbeat.
@@ -106,7 +106,11 @@ SELECT EXISTS (SELECT 1 FROM unlocked), EXISTS (SELECT 1 FROM cleared),
 --   $4 owner (bytea), $5 ttl (interval; timed), $6 label, $7 host, $8 pid
 -- out: token, clock; no row: not taken
 -- After lease_gate, and only with the gate: while it is mine nobody else takes the name.
--- Its row was given back, or there is none.
+-- Its row was given back, or there is none, or lease_gate came just after a take: it saw
+-- the name free, and got the gate when that take had committed. ON CONFLICT would lock the
+-- row of that new grant whatever the snapshot says, and its owner's release would find
+-- somebody on it (PENDING without a guard). So the snapshot, which is newer than the gate,
+-- is asked first.
 -- ON CONFLICT judges the newest row once more: `owner` is what keeps two grants from
 -- overlapping, also if a hand writes these tables without the gate.
 -- Waits for single statements in autocommit at most: a purge that deletes the row. Nobody
@@ -143,6 +147,8 @@ FROM (
         pg_catalog.pg_sequence_last_value('dblock_schema.dblock_token_base') AS base,
         (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint AS clock
     WHERE pg_catalog.current_setting('dblock.gate', true) = 'mine'
+        AND NOT EXISTS (SELECT 1 FROM dblock_schema.dblock_lease AS h
+            WHERE h.name = $1 AND h.owner IS NOT NULL)
     OFFSET 0) AS d
 ON CONFLICT (name) DO UPDATE
 SET session = excluded.session, owner = excluded.owner,

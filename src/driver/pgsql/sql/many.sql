@@ -69,8 +69,9 @@ FROM lined CROSS JOIN gated
 -- in: $1 names (bytea[]), $2 my session (bytea) or NULL: timed, $3 ttl (interval; timed),
 --   $4 owners (bytea[]), $5 label, $6 host, $7 pid
 -- out: name and token of each that was taken, clock
--- After lease_many_gate, and only with all gates; as lease_take for each. A row that a hand
--- has given an owner without the gate is left alone: then lease_many_keep gives all back.
+-- After lease_many_gate, and only with all gates; as lease_take for each. A row that has an
+-- owner all the same (taken just before the gates were got, or by a hand without the gate)
+-- is left alone, and not locked: then lease_many_keep gives all back.
 INSERT INTO dblock_schema.dblock_lease AS l
     (name, session, owner, token, since, expires_at, label, host, pid)
 SELECT w.name, $2, w.owner,
@@ -91,6 +92,8 @@ FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($4))
             pg_catalog.pg_sequence_last_value('dblock_schema.dblock_token_base') AS base,
             (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint AS clock
         WHERE pg_catalog.current_setting('dblock.gate', true) = 'mine' AND w.place > 0
+            AND NOT EXISTS (SELECT 1 FROM dblock_schema.dblock_lease AS h
+                WHERE h.name = w.name AND h.owner IS NOT NULL)
         OFFSET 0) AS d
 ON CONFLICT (name) DO UPDATE
 SET session = excluded.session, owner = excluded.owner,
