@@ -52,6 +52,12 @@ test_includes = -Iinclude -Isrc -Itests -Itests/lib -I$(gen) $(cmocka_cflags) \
     $(foreach driver,$(drivers),-DDBLOCK_TEST_HAS_$(call upper,$(driver)))
 $(BUILD)/obj/tests/bench/peers/%.o: test_includes += \
     $(if $(has_hiredis),-DDBLOCK_BENCH_HAS_HIREDIS $(call package_cflags,hiredis))
+# Once it is installed the program is made anew with it.
+hiredis_mark := $(test_folder)/bench/hiredis-$(or $(has_hiredis),no)
+$(hiredis_mark):
+	$(make_folder)
+	@touch $@
+$(BUILD)/obj/tests/bench/peers/contenders.o: $(hiredis_mark)
 # An example sees what a stranger sees.
 $(BUILD)/obj/tests/examples/%.o: test_includes = -Iinclude
 
