@@ -66,6 +66,29 @@ static int is_free(void *context)
                &world->error) == DBLOCK_NOT_HELD;
 }
 
+/* A COMMIT whose answer is lost, and which comes late: who gives the lock back and takes it again
+ * before he looks gets it when that transaction is over, and sees what it did. */
+static void late_commit__is_over_before_the_next_grant(struct world *world)
+{
+    struct dblock_options options = options_of(world, LONG_MS);
+
+    if (world->application->has_one_writer)
+        return; /* nobody else would write meanwhile in any case */
+    expect(world, DBLOCK_OK, take(world, 0, LONG_MS, 0));
+    run(world, 0, world->application->begin);
+    expect(world, DBLOCK_OK, guard(world, 0));
+    run(world, 0, "UPDATE account SET balance = 5 WHERE id = 1");
+    expect(world, is_live(world) ? DBLOCK_OK : DBLOCK_PENDING, release(world, 0));
+    expect(world, DBLOCK_BUSY, dblock_acquire(world->clients[0], world->name, &options,
+        &world->locks[0], &world->error));
+    run(world, 0, "COMMIT");
+    options.wait_ms = 5000;
+    expect(world, DBLOCK_OK, dblock_acquire(world->clients[0], world->name, &options,
+        &world->locks[0], &world->error));
+    assert_int_equal(5, number(world, 1, "SELECT balance FROM account WHERE id = 1"));
+    expect(world, DBLOCK_OK, release(world, 0));
+}
+
 /* Release and break do not hang: they are done when the transaction has ended. */
 static void guarded__is_released_when_it_ends(struct world *world)
 {
@@ -440,6 +463,7 @@ static const struct kind kinds[] = {
 static const struct guard_case cases[] = {
     { "guarded__is_written_with_the_lock", guarded__is_written_with_the_lock },
     { "guard__outlasts_the_ttl", guard__outlasts_the_ttl },
+    { "late_commit__is_over_before_the_next_grant", late_commit__is_over_before_the_next_grant },
     { "guarded__is_released_when_it_ends", guarded__is_released_when_it_ends },
     { "guarded__excludes_every_writer", guarded__excludes_every_writer },
     { "heartbeat__goes_on_under_a_guard", heartbeat__goes_on_under_a_guard },
