@@ -49,6 +49,19 @@ fail_over()
     is "$(on DBLOCK_TEST_STANDBY_ADMIN 'select pg_promote()')" t "$how: the standby takes over"
 }
 
+# ------------------------------------------------- the standby by itself
+
+how='standby'
+begin
+until_true "$how: the tables are there" has_caught_up
+alone="postgresql://dblock_test:$password@127.0.0.1:$standby_port/dblock_test"
+for strategy in lease insert row advisory 'advisory --id 4711'; do
+    # shellcheck disable=SC2086 # the id is a word of its own
+    exits 77 "$how: $strategy is refused" "$DBLOCK" run -d "$alone" -n -S $strategy x -- true
+    like "$err" 'connect to the primary' "$how: $strategy, with the way out"
+done
+stop_servers
+
 # ------------------------------------------------- commits wait for the standby
 
 how='synchronous'

@@ -64,13 +64,6 @@ void pgsql_advisory_put(
         pgsql_put_null_int64(parameters);
 }
 
-static void put_id(struct pgsql_parameters *parameters, int64_t id)
-{
-    parameters->n = 0;
-    pgsql_put_bytes(parameters, "", 0);
-    pgsql_put_int64(parameters, id);
-}
-
 static int is_last(
     const struct dblock_connection *connection, const struct dblock_subject *subject)
 {
@@ -89,16 +82,32 @@ void pgsql_advisory_remember(
     connection->last_id = id;
 }
 
-/* By its id as far as that is known: the server need not hash the name again. */
-static void put_known_subject(const struct dblock_connection *connection,
-    struct pgsql_parameters *parameters, const struct dblock_subject *subject)
+/* 0: the server has to hash the name. */
+static int find_id(const struct dblock_connection *connection,
+    const struct dblock_subject *subject, int64_t *ret_id)
 {
     if (subject->has_advisory_id)
-        put_id(parameters, subject->advisory_id);
+        *ret_id = subject->advisory_id;
     else if (is_last(connection, subject))
-        put_id(parameters, connection->last_id);
+        *ret_id = connection->last_id;
     else
+        return 0;
+    return 1;
+}
+
+/* By the id as far as that is known. */
+static enum pgsql_statement prepare_drop(const struct dblock_connection *connection,
+    const struct dblock_subject *subject, struct pgsql_parameters *parameters)
+{
+    int64_t id;
+
+    if (!find_id(connection, subject, &id)) {
         pgsql_advisory_put(parameters, subject);
+        return STATEMENT_ADVISORY_DROP;
+    }
+    parameters->n = 0;
+    pgsql_put_int64(parameters, id);
+    return STATEMENT_ADVISORY_DROP_ID;
 }
 
 static dblock_status refuse_pooler(const struct dblock_connection *connection,
@@ -128,16 +137,16 @@ dblock_status pgsql_advisory_give_back(struct dblock_connection *connection,
 {
     struct dblock_call short_call = { dblock_clock_us() + connection->target->io_timeout_us, -1 };
     struct pgsql_parameters parameters;
+    enum pgsql_statement drop = prepare_drop(connection, subject, &parameters);
     struct pgsql_message message;
     struct dblock_answer unused;
     dblock_status status;
 
     if (short_call.deadline_us > call->deadline_us)
         short_call.deadline_us = call->deadline_us;
-    put_known_subject(connection, &parameters, subject);
     pgsql_message_init(
         &message, connection, &short_call, "release advisory", subject->name, PGSQL_READS);
-    pgsql_message_add_quiet(&message, STATEMENT_ADVISORY_DROP, &parameters);
+    pgsql_message_add_quiet(&message, drop, &parameters);
     pgsql_message_add(&message, STATEMENT_PING, NULL);
     status = pgsql_message_run(&message, reterr);
     if (status == DBLOCK_OK)
@@ -147,6 +156,16 @@ dblock_status pgsql_advisory_give_back(struct dblock_connection *connection,
     return pgsql_message_fini(&message, status, &unused);
 }
 
+/* The outcome, or 0: this is a standby. */
+static int32_t judge_take(const PGresult *taken, int is_by_id)
+{
+    if (PQntuples(taken) == 0)
+        return DBLOCK_ANSWER_BUSY;
+    if (PQgetisnull(taken, 0, 0))
+        return 0;
+    return is_by_id && !pgsql_get_bool(taken, 0, 0) ? DBLOCK_ANSWER_BUSY : DBLOCK_ANSWER_YES;
+}
+
 /* Without waiting. `*ret_is_again`: this session had it already. */
 static dblock_status attempt(struct dblock_connection *connection, const struct dblock_call *call,
     const struct dblock_subject *subject, int *ret_is_again, struct dblock_answer *answer,
@@ -154,33 +173,39 @@ static dblock_status attempt(struct dblock_connection *connection, const struct 
 {
     struct pgsql_parameters parameters;
     struct pgsql_message message;
-    const PGresult *taken;
     dblock_status status;
+    int64_t id = 0;
+    int is_by_id = !connection->is_lent && find_id(connection, subject, &id);
 
-    put_known_subject(connection, &parameters, subject);
     pgsql_message_init(
         &message, connection, call, "take advisory", subject->name, PGSQL_READS);
-    if (connection->is_lent) { /* the session may have it by the application, or another client */
-        pgsql_message_add(&message, STATEMENT_ADVISORY_PROVE, &parameters);
+    if (is_by_id) {
+        parameters.n = 0;
+        pgsql_put_int64(&parameters, id);
+        status = pgsql_message_ask(&message, STATEMENT_ADVISORY_TAKE_ID, &parameters, reterr);
+    } else {
+        pgsql_advisory_put(&parameters, subject);
+        /* the session may have it by the application, or another client */
+        if (connection->is_lent)
+            pgsql_message_add(&message, STATEMENT_ADVISORY_PROVE, &parameters);
         pgsql_message_add(&message, STATEMENT_ADVISORY_TAKE, &parameters);
         status = pgsql_message_run(&message, reterr);
-    } else {
-        status = pgsql_message_ask(&message, STATEMENT_ADVISORY_TAKE, &parameters, reterr);
     }
-    taken = status == DBLOCK_OK ? message.results[message.n_results - 1] : NULL;
-    if (status == DBLOCK_OK && PQntuples(taken) == 0) {
-        answer->outcome = DBLOCK_ANSWER_BUSY;
-    } else if (status == DBLOCK_OK && PQgetisnull(taken, 0, 0)) {
-        status = pgsql_advisory_refuse_standby(subject, reterr);
-    } else if (status == DBLOCK_OK) {
-        int64_t id = pgsql_get_int64(taken, 0, 0);
+    if (status == DBLOCK_OK) {
+        const PGresult *taken = message.results[message.n_results - 1];
 
-        answer->outcome = DBLOCK_ANSWER_YES;
-        *ret_is_again = has_id(connection, id) ||
-            (connection->is_lent && pgsql_get_bool(message.results[0], 0, 1));
-        if (!*ret_is_again)
-            connection->ids[connection->n_ids++] = id;
-        pgsql_advisory_remember(connection, subject, id);
+        answer->outcome = judge_take(taken, is_by_id);
+        if (answer->outcome == 0)
+            status = pgsql_advisory_refuse_standby(subject, reterr);
+        if (answer->outcome == DBLOCK_ANSWER_YES) {
+            if (!is_by_id)
+                id = pgsql_get_int64(taken, 0, 0);
+            *ret_is_again = has_id(connection, id) ||
+                (connection->is_lent && pgsql_get_bool(message.results[0], 0, 1));
+            if (!*ret_is_again)
+                connection->ids[connection->n_ids++] = id;
+            pgsql_advisory_remember(connection, subject, id);
+        }
     }
     return pgsql_message_fini(&message, status, answer);
 }
@@ -293,23 +318,33 @@ dblock_status pgsql_advisory_holder(struct dblock_connection *connection,
     return pgsql_message_fini(&message, status, answer);
 }
 
+static int was_held(const PGresult *dropped, enum pgsql_statement drop)
+{
+    return drop == STATEMENT_ADVISORY_DROP_ID ? pgsql_get_bool(dropped, 0, 0)
+                                              : !PQgetisnull(dropped, 0, 0);
+}
+
 dblock_status pgsql_advisory_drop(struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_subject *subject,
     struct dblock_answer *answer, struct dblock_error *reterr)
 {
     struct pgsql_parameters parameters;
     struct pgsql_message message;
+    enum pgsql_statement drop;
+    int64_t id;
     dblock_status status = refuse_pooler(connection, subject, reterr);
 
     if (status != DBLOCK_OK)
         return status;
-    put_known_subject(connection, &parameters, subject);
+    drop = prepare_drop(connection, subject, &parameters);
     pgsql_message_init(
         &message, connection, call, "release advisory", subject->name, PGSQL_WRITES);
-    status = pgsql_message_ask(&message, STATEMENT_ADVISORY_DROP, &parameters, reterr);
-    if (status == DBLOCK_OK && !PQgetisnull(message.results[0], 0, 0)) {
+    status = pgsql_message_ask(&message, drop, &parameters, reterr);
+    if (status == DBLOCK_OK && was_held(message.results[0], drop)) {
         answer->outcome = DBLOCK_ANSWER_YES;
-        forget_id(connection, pgsql_get_int64(message.results[0], 0, 0));
+        if (!find_id(connection, subject, &id))
+            id = pgsql_get_int64(message.results[0], 0, 0);
+        forget_id(connection, id);
     } else if (status == DBLOCK_OK) {
         answer->outcome = DBLOCK_ANSWER_NO; /* if a hand took it away, the next ping misses it */
     } else if (message.is_refused && connection->is_broken) {
@@ -331,10 +366,10 @@ void pgsql_advisory_leave(struct dblock_connection *connection)
         const struct dblock_subject subject = {
             "", 0, connection->ids[--connection->n_ids], 1 };
 
-        pgsql_advisory_put(&parameters, &subject);
         pgsql_message_init(
             &message, connection, &call, "release advisory", NULL, PGSQL_READS);
-        status = pgsql_message_ask(&message, STATEMENT_ADVISORY_DROP, &parameters, NULL);
+        status = pgsql_message_ask(
+            &message, prepare_drop(connection, &subject, &parameters), &parameters, NULL);
         status = pgsql_message_fini(&message, status, &unused);
     }
 }
