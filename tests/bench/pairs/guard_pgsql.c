@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* guard_pgsql.c - a guard, beside the very SELECT that it runs, with the same values on a bare
  * connection. In a transaction that stays open, so that what is compared is the guard alone: the
- * row is pinned again each time. A lease, and an advisory lock, whose token is pinned. */
+ * row is pinned again each time. Each side pins a row of its own: of two transactions on one row, the
+ * one that came second pays more for each look at it. A lease, and an advisory lock, whose token is
+ * pinned. */
 #include "pairs.h"
 
 #include <dblock/pgsql.h>
@@ -100,15 +102,15 @@ static void put_big_endian(unsigned char *target, size_t size, uint64_t number)
         target[--size] = (unsigned char)number;
 }
 
-static int fill(struct guarding *raw, const struct guarding *ours, int strategy)
+static int fill(struct guarding *raw, int strategy)
 {
-    const char *name = dblock_lock_name(ours->lock);
-    const char *owner = dblock_lock_owner(ours->lock);
+    const char *name = dblock_lock_name(raw->lock);
+    const char *owner = dblock_lock_owner(raw->lock);
     struct dblock_error error;
     int64_t token;
     size_t i;
 
-    if (dblock_lock_token(ours->lock, &token, &error) != DBLOCK_OK)
+    if (dblock_lock_token(raw->lock, &token, &error) != DBLOCK_OK)
         return -1;
     for (i = 0; i < ID_SIZE; ++i) {
         const char digits[3] = { owner[2 * i], owner[2 * i + 1], 0 };
@@ -135,7 +137,7 @@ static int compare(struct guarding *raw, struct guarding *ours, int strategy,
     const char *name = dblock_strategy_name(strategy);
     struct comparison comparison;
 
-    if (fill(raw, ours, strategy) != 0 || run(raw->pg, "BEGIN") != 0 || run(ours->pg, "BEGIN") != 0 ||
+    if (fill(raw, strategy) != 0 || run(raw->pg, "BEGIN") != 0 || run(ours->pg, "BEGIN") != 0 ||
         sampling_compare(&sides[0], &sides[1], settings->n_rounds, settings->seconds,
             &comparison) != 0)
         return -1;
@@ -162,12 +164,15 @@ static int run_strategy(const char *url, int strategy, struct settings *settings
     options.flags = DBLOCK_FENCED;
     if (library != NULL && PQstatus(raw.pg) == CONNECTION_OK &&
         PQstatus(ours.pg) == CONNECTION_OK &&
+        dblock_acquire(library_client(library), "bench-guard-raw", &options, &raw.lock, &error) ==
+            DBLOCK_OK &&
         dblock_acquire(library_client(library), "bench-guard", &options, &ours.lock, &error) ==
             DBLOCK_OK)
         result = compare(&raw, &ours, strategy, settings);
     PQfinish(ours.pg);
     PQfinish(raw.pg);
     dblock_lock_free(ours.lock);
+    dblock_lock_free(raw.lock);
     free(raw.text);
     library_close(library);
     return result;
