@@ -48,37 +48,49 @@ dblock_status mysql_application_check(
     return DBLOCK_OK;
 }
 
+struct room {
+    char *next; /* NULL: there was not enough */
+    size_t left;
+};
+
+static void append(struct room *room, const char *text, size_t size)
+{
+    if (room->next == NULL || size >= room->left) {
+        room->next = NULL;
+        return;
+    }
+    memcpy(room->next, text, size);
+    room->next += size;
+    room->left -= size;
+}
+
+static void append_database(struct room *room, const char *database)
+{
+    append(room, "`", 1);
+    for (; *database != 0; ++database) {
+        if (*database == '`')
+            append(room, "`", 1);
+        append(room, database, 1);
+    }
+    append(room, "`.", 2);
+}
+
 /* "dblock_lease" -> "`app`.dblock_lease": the connection may have another default. 0: no room. */
-static int qualify(const char *database, const char *sql, char *target, size_t size)
+static int qualify(
+    const char *database, const char *sql, const char *clause, char *target, size_t size)
 {
     static const char mark[] = "dblock_";
-    size_t n = 0;
+    struct room room = { target, size };
+    const char *name;
 
-    while (*sql != 0) {
-        if (database != NULL && strncmp(sql, mark, sizeof mark - 1) == 0) {
-            const char *byte;
-
-            if (n + 2 * strlen(database) + 4 + sizeof mark > size)
-                return 0;
-            target[n++] = '`';
-            for (byte = database; *byte != 0; ++byte) {
-                if (*byte == '`')
-                    target[n++] = '`';
-                target[n++] = *byte;
-            }
-            target[n++] = '`';
-            target[n++] = '.';
-            memcpy(target + n, mark, sizeof mark - 1);
-            n += sizeof mark - 1;
-            sql += sizeof mark - 1;
-        } else {
-            if (n + 1 >= size)
-                return 0;
-            target[n++] = *sql++;
-        }
+    for (; database != NULL && (name = strstr(sql, mark)) != NULL; sql = name + sizeof mark - 1) {
+        append(&room, sql, (size_t)(name - sql));
+        append_database(&room, database);
+        append(&room, mark, sizeof mark - 1);
     }
-    target[n] = 0;
-    return 1;
+    append(&room, sql, strlen(sql));
+    append(&room, clause, strlen(clause) + 1);
+    return room.next != NULL;
 }
 
 unsigned int mysql_application_run(const struct mysql_application *application, const char *text,
@@ -86,13 +98,11 @@ unsigned int mysql_application_run(const struct mysql_application *application, 
     MYSQL_RES **ret_rows)
 {
     MYSQL *mysql = application->mysql;
-    char whole[SQL_SIZE / 2];
     char qualified[SQL_SIZE];
     char sql[2 * SQL_SIZE];
 
     *ret_rows = NULL;
-    (void)snprintf(whole, sizeof whole, "%s%s", text, clause);
-    if (!qualify(application->database, whole, qualified, sizeof qualified) ||
+    if (!qualify(application->database, text, clause, qualified, sizeof qualified) ||
         !mysql_text_fill(sql, sizeof sql, qualified, literals, n_literals))
         return CR_OUT_OF_MEMORY;
     if (mysql_real_query(mysql, sql, (unsigned long)strlen(sql)) != 0)

@@ -52,15 +52,21 @@ int mysql_text_fill(char *target, size_t size, const char *sql,
     size_t n = 0;
     size_t used = 0;
 
-    for (; *sql != 0; ++sql) {
-        if (n + 1 >= size)
+    for (;;) {
+        size_t n_plain = used < n_literals ? strcspn(sql, "?") : strlen(sql);
+
+        if (n_plain >= size - n)
             return 0;
-        if (*sql == '?' && used < n_literals)
-            n += write_literal(target + n, size - n, &literals[used++]);
-        else
-            target[n++] = *sql;
+        memcpy(target + n, sql, n_plain);
+        n += n_plain;
+        if (sql[n_plain] == 0)
+            break;
+        n += write_literal(target + n, size - n, &literals[used++]);
+        if (n >= size)
+            return 0;
+        sql += n_plain + 1;
     }
-    if (n >= size || used != n_literals)
+    if (used != n_literals)
         return 0;
     target[n] = 0;
     return 1;

@@ -14,7 +14,7 @@
 -- from making it until this transaction ends: so the driver has it made before, by another
 -- connection. Busy ends the statement alone; on MariaDB with innodb_rollback_on_timeout the
 -- whole transaction, which the answer's status tells. Lost answer: the transaction is over.
-SELECT 1 FROM dblock_row WHERE name = ? FOR UPDATE /*M! NOWAIT */ /*!80000 NOWAIT */;
+SELECT 1 FROM dblock_row WHERE name = ? FOR UPDATE NOWAIT;
 
 -- name: joined_row_wait
 -- in: seconds, milliseconds, name; sent as text, with literals for the marks
