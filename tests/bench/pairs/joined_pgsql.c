@@ -92,7 +92,7 @@ static int compare_all(PGconn *pg, struct joined *joined, struct settings *setti
     return run(pg, "COMMIT; DROP TABLE bench_order");
 }
 
-int joined_run(const char *url, struct settings *settings)
+int joined_pgsql_run(const char *url, struct settings *settings)
 {
     struct library *library = library_open(&bench_pgsql, url, DBLOCK_ROW, 0);
     PGconn *pg = PQconnectdb(url);

@@ -77,6 +77,22 @@ static int run_all(const struct choice *choice, struct settings *settings, bench
     return failed;
 }
 
+static int run_joined(const struct choice *choice, struct settings *settings)
+{
+    int failed = 0;
+
+    (void)printf("\na row lock in the application's transaction, and a SELECT ... FOR UPDATE\n");
+#ifdef DBLOCK_TEST_HAS_PGSQL
+    if (is_database_chosen(choice, bench_pgsql.name) && getenv(bench_pgsql.variable) != NULL)
+        failed |= joined_pgsql_run(getenv(bench_pgsql.variable), settings) != 0;
+#endif
+#ifdef DBLOCK_TEST_HAS_MYSQL
+    if (is_database_chosen(choice, bench_mysql.name) && getenv(bench_mysql.variable) != NULL)
+        failed |= joined_mysql_run(getenv(bench_mysql.variable), settings) != 0;
+#endif
+    return failed;
+}
+
 static int run_guards(const struct choice *choice, struct settings *settings)
 {
     int failed = 0;
@@ -118,12 +134,9 @@ static int run_parts(const struct choice *choice, struct settings *settings)
         (void)printf("\na lease's release waits for no disk, a raw pair's does\n");
         failed |= durable_run(getenv(bench_pgsql.variable), settings) != 0;
     }
-    if (is_part_chosen(choice, "joined") && is_database_chosen(choice, bench_pgsql.name) &&
-        getenv(bench_pgsql.variable) != NULL) {
-        (void)printf("\na row lock in the application's transaction, and a SELECT ... FOR UPDATE\n");
-        failed |= joined_run(getenv(bench_pgsql.variable), settings) != 0;
-    }
 #endif
+    if (is_part_chosen(choice, "joined"))
+        failed |= run_joined(choice, settings);
     if (is_part_chosen(choice, "guard"))
         failed |= run_guards(choice, settings);
     if (is_part_chosen(choice, "heartbeat")) {

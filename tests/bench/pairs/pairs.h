@@ -86,7 +86,7 @@ int command_run(struct settings *settings);
 /* As bench_pgsql.open, but the release waits for the disk as the acquire does. */
 void *raw_pgsql_open_patient(const char *url, int strategy);
 int durable_run(const char *url, struct settings *settings);
-int joined_run(const char *url, struct settings *settings);
+int joined_pgsql_run(const char *url, struct settings *settings);
 int guard_pgsql_run(const char *url, struct settings *settings);
 #endif
 #ifdef DBLOCK_TEST_HAS_SQLITE
@@ -95,6 +95,7 @@ int guard_sqlite_run(const char *url, struct settings *settings);
 #ifdef DBLOCK_TEST_HAS_MYSQL
 /* A MYSQL, or NULL. */
 void *raw_mysql_connect(const char *url);
+int joined_mysql_run(const char *url, struct settings *settings);
 int guard_mysql_run(const char *url, struct settings *settings);
 #endif
 
