@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* joined_mysql.c - a row lock that joins the application's transaction, beside the application's own
- * SELECT ... FOR UPDATE of one row: see joined_pgsql.c. Ours is sent as a text; beside one that the
- * application has prepared at the server, it also pays for that difference. */
+ * SELECT ... FOR UPDATE of one row: see joined_pgsql.c. Ours is sent as a text, with NOWAIT, which
+ * costs the server something; beside another kind it also pays for that difference. */
 #include "pairs.h"
 
 #include <mysql.h>
@@ -35,12 +35,20 @@ static int run(MYSQL *mysql, const char *sql)
     return has_row ? 0 : -1;
 }
 
+#define LOCK_TEXT "SELECT state FROM bench_order WHERE name = 'order-4711' FOR UPDATE"
+
 static int lock_text(void *context)
 {
     const struct application *application = context;
 
-    return run(
-        application->mysql, "SELECT state FROM bench_order WHERE name = 'order-4711' FOR UPDATE");
+    return run(application->mysql, LOCK_TEXT);
+}
+
+static int lock_text_nowait(void *context)
+{
+    const struct application *application = context;
+
+    return run(application->mysql, LOCK_TEXT " NOWAIT");
 }
 
 static int lock_prepared(void *context)
@@ -119,7 +127,8 @@ static int compare_all(
         run(raw->mysql, "INSERT INTO bench_order VALUES ('order-4711', 'paid')") != 0 ||
         prepare(raw) != 0 || run(raw->mysql, "BEGIN") != 0 || run(ours->mysql, "BEGIN") != 0 ||
         compare(raw, lock_prepared, "prepared statement", 0, ours, settings) != 0 ||
-        compare(raw, lock_text, "text", goal, ours, settings) != 0)
+        compare(raw, lock_text, "text", 0, ours, settings) != 0 ||
+        compare(raw, lock_text_nowait, "text, NOWAIT", goal, ours, settings) != 0)
         return -1;
     return run(raw->mysql, "COMMIT") != 0 ? -1 : run(raw->mysql, "DROP TABLE bench_order");
 }
