@@ -113,6 +113,16 @@ static dblock_status refuse_pooler(const struct dblock_connection *connection,
         subject->name);
 }
 
+/* It looked like a connection to one session. What was got on it before cannot be proved on it. */
+dblock_status pgsql_advisory_refuse_other(struct dblock_connection *connection,
+    const struct dblock_subject *subject, struct dblock_error *reterr)
+{
+    connection->is_pooled = 1;
+    connection->is_direct = 0;
+    connection->is_broken = !connection->is_lent;
+    return refuse_pooler(connection, subject, reterr);
+}
+
 dblock_status pgsql_advisory_refuse_standby(
     const struct dblock_subject *subject, struct dblock_error *reterr)
 {
@@ -158,6 +168,7 @@ static dblock_status attempt(struct dblock_connection *connection, const struct 
     dblock_status status;
 
     put_known_subject(connection, &parameters, subject);
+    pgsql_put_int32(&parameters, PQbackendPID(connection->pg));
     pgsql_message_init(
         &message, connection, call, "take advisory", subject->name, PGSQL_READS);
     if (connection->is_lent) { /* the session may have it by the application, or another client */
@@ -171,7 +182,9 @@ static dblock_status attempt(struct dblock_connection *connection, const struct 
     if (status == DBLOCK_OK && PQntuples(taken) == 0) {
         answer->outcome = DBLOCK_ANSWER_BUSY;
     } else if (status == DBLOCK_OK && PQgetisnull(taken, 0, 0)) {
-        status = pgsql_advisory_refuse_standby(subject, reterr);
+        status = pgsql_get_bool(taken, 0, 1)
+            ? pgsql_advisory_refuse_standby(subject, reterr)
+            : pgsql_advisory_refuse_other(connection, subject, reterr);
     } else if (status == DBLOCK_OK) {
         int64_t id = pgsql_get_int64(taken, 0, 0);
 
@@ -348,6 +361,7 @@ dblock_status pgsql_advisory_prove(struct dblock_connection *connection,
     dblock_status status;
 
     pgsql_advisory_put(&parameters, subject);
+    pgsql_put_int32(&parameters, PQbackendPID(connection->pg));
     pgsql_message_init(
         &message, connection, call, "prove advisory", subject->name, PGSQL_READS);
     status = pgsql_message_ask(&message, STATEMENT_ADVISORY_PROVE, &parameters, reterr);
