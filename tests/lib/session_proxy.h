@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* session_proxy.h - what stands between clients and a server, logs each in with a session of its own
- * there, and may give the next statements of all of them to one of these sessions, as a pooler does
- * that changes the session between two statements. Meanwhile one client at a time may speak. */
+/* session_proxy.h - what stands between clients and a server, logs each in with a session of its
+ * own there, and may give the next statements of all of them to one of these sessions, as a pooler
+ * does that changes the session between two statements. Meanwhile one client at a time speaks. */
 #ifndef DBLOCK_TEST_SESSION_PROXY_H
 #define DBLOCK_TEST_SESSION_PROXY_H
 

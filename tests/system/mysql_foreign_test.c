@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* mysql_foreign_test.c - advisory locks on MySQL and MariaDB beside those of other programs, on a
- * server that is too old for them, and behind something that lends out sessions of its own. Alone on
- * its server. Also on oracle. */
+ * server that is too old for them, and behind something that lends out sessions of its own. Alone
+ * on its server. Also on oracle. */
 #include "mysql_fixture.h"
 
 #include <setjmp.h>

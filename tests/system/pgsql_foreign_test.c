@@ -173,14 +173,15 @@ static void expect_refused(struct dblock_connection *connection, const char *nam
     assert_false(f.driver->connection.is_alive(connection));
 }
 
-/* Whoever comes uses each statement once, so that the server knows it by its name on each session. */
+/* Each statement is used once, so that the server knows it by its name on each session. */
 static void get_used(struct dblock_connection *connection, const char *name)
 {
     assert_int_equal(YES, lock(connection, name, SECOND));
     assert_int_equal(YES, unlock(connection, name));
     assert_int_equal(YES, lock(connection, name, 0));
     assert_int_equal(YES, prove(connection, name));
-    assert_int_equal(DBLOCK_OK, f.driver->connection.ping(connection, &f.call, &f.answer, &f.error));
+    assert_int_equal(
+        DBLOCK_OK, f.driver->connection.ping(connection, &f.call, &f.answer, &f.error));
     assert_int_equal(YES, f.answer.outcome);
     assert_int_equal(YES, unlock(connection, name));
 }
