@@ -4,11 +4,18 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
+#include <sys/wait.h>
+
+extern char **environ;
+
+enum { WORDS_MAX = 12 };
 
 static long read_number(const char *path)
 {
@@ -69,4 +76,25 @@ void server_stop(const char *pidfile)
 void server_continue(const char *pidfile)
 {
     signal_all(pidfile, SIGCONT);
+}
+
+int server_services(const char *const *words)
+{
+    const char *services = getenv("DBLOCK_TEST_SERVICES");
+    char *arguments[WORDS_MAX + 2] = { NULL };
+    pid_t child;
+    int status = -1;
+    size_t n = 0, i;
+
+    if (services == NULL)
+        return -1;
+    arguments[n++] = strdup(services);
+    while (*words != NULL && n <= WORDS_MAX)
+        arguments[n++] = strdup(*words++);
+    if (posix_spawn(&child, services, NULL, NULL, arguments, environ) == 0)
+        while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+            ;
+    for (i = 0; i < n; ++i)
+        free(arguments[i]);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }

@@ -15,16 +15,14 @@
 #include <cmocka.h>
 #include <dblock/dblock.h>
 #include <inttypes.h>
-#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "contract_database.h"
 #include "processes.h"
+#include "server_process.h"
 #include "test_wait.h"
-
-extern char **environ;
 
 enum { N_ROUNDS = 6, N_NAMES = 20, TTL_MS = 800, SLACK_MS = 2500 };
 
@@ -195,21 +193,9 @@ static void killed_holders__are_followed_with_larger_tokens(void **state)
 
 static void ask_services(struct run *run, const char *command)
 {
-    const char *services = getenv("DBLOCK_TEST_SERVICES");
-    char *arguments[4] = { NULL, NULL, NULL, NULL };
-    char words[2][32];
-    pid_t pid;
-    int status = -1;
+    const char *const words[] = { command, run->target->service, NULL };
 
-    (void)snprintf(words[0], sizeof words[0], "%s", command);
-    (void)snprintf(words[1], sizeof words[1], "%s", run->target->service);
-    arguments[0] = strdup(services);
-    arguments[1] = words[0];
-    arguments[2] = words[1];
-    assert_int_equal(0, posix_spawn(&pid, services, NULL, NULL, arguments, environ));
-    assert_int_equal(pid, waitpid(pid, &status, 0));
-    free(arguments[0]);
-    assert_int_equal(0, status);
+    assert_int_equal(0, server_services(words));
 }
 
 static void skip_without_server(const struct run *run)

@@ -11,6 +11,7 @@
 #include "mysql_connection.h"
 #include "mysql_error.h"
 #include "mysql_row.h"
+#include "mysql_server.h"
 #include "mysql_sql.h"
 #include "mysql_target.h"
 #include "mysql_text.h"
@@ -24,6 +25,15 @@ static dblock_status refuse(struct dblock_connection *connection, struct dblock_
     if (connection->is_multi_writer)
         return dblock_error_set(reterr, DBLOCK_E_UNSUPPORTED, "use the strategy lease or insert",
             "advisory locks exclude nobody on other nodes of %s", connection->multi_writer);
+    if (mysql_server_has_one_lock(connection))
+        return dblock_error_set(reterr, DBLOCK_E_UNSUPPORTED,
+            "use the strategy lease or insert, or upgrade the server",
+            "a server of this version gives up one advisory lock of a connection for the next");
+    if (!connection->has_locks)
+        return dblock_error_set(reterr, DBLOCK_E_UNSUPPORTED,
+            "use a URL that leads to the server itself, or the strategy lease or insert",
+            "something between lends out connections of its own, and may give the one that has an"
+            " advisory lock to somebody else");
     return dblock_error_set(reterr, DBLOCK_E_READ_ONLY,
         "connect to the primary, or turn read_only off",
         "advisory locks of a read-only server exclude nobody on its primary");
@@ -31,7 +41,7 @@ static dblock_status refuse(struct dblock_connection *connection, struct dblock_
 
 static int is_refused(const struct dblock_connection *connection)
 {
-    return connection->is_multi_writer || connection->is_read_only;
+    return connection->is_multi_writer || connection->is_read_only || !connection->has_locks;
 }
 
 static void put_subject(

@@ -120,8 +120,8 @@ static void judge_proxy(struct examination *examination)
         tell(examination, GOOD, ALL, "pooler", "", "the connection leads to the server itself");
     else
         tell(examination, WARNING, ALL, "pooler", "give dblock a URL that leads to the server itself",
-            "something stands between that lends out connections of its own: advisory and row"
-            " locks may be somebody else's, and who waits looks instead of being woken");
+            "something stands between that lends out connections of its own: advisory is refused,"
+            " row locks may be somebody else's, and who waits looks instead of being woken");
 }
 
 static void judge_durability(struct examination *examination)

@@ -36,7 +36,6 @@ struct dblock_connection {
     int role;    /* DBLOCK_ROLE_* */
     int is_lent; /* it is the application's, and ours in a step only (mysql_loan.h) */
     struct mysql_loan loan;  /* of such a step */
-    int has_locks;           /* lent: named locks are this connection's own */
     struct mysql_held *held; /* lent: the advisory locks that it has for us */
     char database[256];      /* lent: that of the tables; "" not known yet */
     int is_dead; /* the server is not heard on this any more */
@@ -50,7 +49,8 @@ struct dblock_connection {
     int is_read_only;       /* @@read_only */
     char multi_writer[32];  /* its name, for messages */
     unsigned long server_id; /* the server's number of this connection */
-    int has_line; /* named locks are this connection's own: it can ring, and be woken */
+    int has_locks; /* named locks are this connection's own, and it can have several */
+    int has_line;  /* and we may use them: it can ring, and be woken */
 
     int has_transaction;  /* row: one is open and its lock is held */
     int is_answer_due;    /* something was sent whose answer nobody has read */

@@ -334,7 +334,6 @@ dblock_status mysql_loan_open(struct dblock_target *target, int role, const stru
         mysql_lent_close(connection, DBLOCK_CLOSE_POLITE);
         return status;
     }
-    connection->has_locks = connection->has_line;
     connection->has_line = 0; /* a bell would be a named lock of the application's session */
     mysql_in_text(connection, MYSQL_B_HOST, target->client_host);
     mysql_in_number(connection, MYSQL_N_PID, target->pid);

@@ -28,6 +28,11 @@ void mysql_server_read_version(struct dblock_connection *connection)
     connection->has_nowait = connection->is_mariadb || connection->version >= 80000;
 }
 
+int mysql_server_has_one_lock(const struct dblock_connection *connection)
+{
+    return connection->version < (connection->is_mariadb ? 100002u : 50705u);
+}
+
 /* Several writable nodes: locks of rows and named locks exclude nobody there. */
 static unsigned int read_cluster(
     struct dblock_connection *connection, const struct dblock_call *call)
@@ -89,7 +94,7 @@ static unsigned int set_session(
 static int has_locks_of_its_own(const struct dblock_connection *connection, const char *own_id)
 {
     return (uint32_t)strtoull(own_id, NULL, 10) == (uint32_t)connection->server_id &&
-        connection->version >= (connection->is_mariadb ? 100002 : 50705);
+        !mysql_server_has_one_lock(connection);
 }
 
 unsigned int mysql_server_look(struct dblock_connection *connection,
@@ -111,7 +116,7 @@ unsigned int mysql_server_look(struct dblock_connection *connection,
     }
     connection->is_read_only = facts.values[2][0] == '1';
     mysql_in_text(connection, MYSQL_B_PREFIX, facts.values[3]);
-    connection->has_line = has_locks_of_its_own(connection, facts.values[4]);
+    connection->has_locks = connection->has_line = has_locks_of_its_own(connection, facts.values[4]);
     answer->outcome = DBLOCK_ANSWER_YES;
     answer->now_us = mysql_bound(strtoll(facts.values[0], NULL, 10));
     return 0;

@@ -18,4 +18,7 @@ void mysql_server_read_version(struct dblock_connection *connection);
 unsigned int mysql_server_look(struct dblock_connection *connection,
     const struct dblock_call *call, struct dblock_answer *answer);
 
+/* Too old: a second GET_LOCK of a connection gives up the first. */
+int mysql_server_has_one_lock(const struct dblock_connection *connection);
+
 #endif

@@ -101,13 +101,15 @@ static enum pgsql_statement prepare_drop(const struct dblock_connection *connect
 {
     int64_t id;
 
-    if (!find_id(connection, subject, &id)) {
-        pgsql_advisory_put(parameters, subject);
-        return STATEMENT_ADVISORY_DROP;
+    if (find_id(connection, subject, &id)) {
+        parameters->n = 0;
+        pgsql_put_int64(parameters, id);
+        pgsql_put_int32(parameters, PQbackendPID(connection->pg));
+        return STATEMENT_ADVISORY_DROP_ID;
     }
-    parameters->n = 0;
-    pgsql_put_int64(parameters, id);
-    return STATEMENT_ADVISORY_DROP_ID;
+    pgsql_advisory_put(parameters, subject);
+    pgsql_put_int32(parameters, PQbackendPID(connection->pg));
+    return STATEMENT_ADVISORY_DROP;
 }
 
 static dblock_status refuse_pooler(const struct dblock_connection *connection,
@@ -120,6 +122,16 @@ static dblock_status refuse_pooler(const struct dblock_connection *connection,
         "cannot take advisory \"%s\": a pooler stands between, and may give the server's session"
         " that holds the lock to somebody else",
         subject->name);
+}
+
+/* It looked like a connection to one session. What was got on it before cannot be proved on it. */
+dblock_status pgsql_advisory_refuse_other(struct dblock_connection *connection,
+    const struct dblock_subject *subject, struct dblock_error *reterr)
+{
+    connection->is_pooled = 1;
+    connection->is_direct = 0;
+    connection->is_broken = !connection->is_lent;
+    return refuse_pooler(connection, subject, reterr);
 }
 
 dblock_status pgsql_advisory_refuse_standby(
@@ -156,7 +168,7 @@ dblock_status pgsql_advisory_give_back(struct dblock_connection *connection,
     return pgsql_message_fini(&message, status, &unused);
 }
 
-/* The outcome, or 0: this is a standby. */
+/* The outcome, or 0: a standby, or another session. */
 static int32_t judge_take(const PGresult *taken, int is_by_id)
 {
     if (PQntuples(taken) == 0)
@@ -182,9 +194,11 @@ static dblock_status attempt(struct dblock_connection *connection, const struct 
     if (is_by_id) {
         parameters.n = 0;
         pgsql_put_int64(&parameters, id);
+        pgsql_put_int32(&parameters, PQbackendPID(connection->pg));
         status = pgsql_message_ask(&message, STATEMENT_ADVISORY_TAKE_ID, &parameters, reterr);
     } else {
         pgsql_advisory_put(&parameters, subject);
+        pgsql_put_int32(&parameters, PQbackendPID(connection->pg));
         /* the session may have it by the application, or another client */
         if (connection->is_lent)
             pgsql_message_add(&message, STATEMENT_ADVISORY_PROVE, &parameters);
@@ -196,7 +210,9 @@ static dblock_status attempt(struct dblock_connection *connection, const struct 
 
         answer->outcome = judge_take(taken, is_by_id);
         if (answer->outcome == 0)
-            status = pgsql_advisory_refuse_standby(subject, reterr);
+            status = pgsql_get_bool(taken, 0, 1)
+                ? pgsql_advisory_refuse_standby(subject, reterr)
+                : pgsql_advisory_refuse_other(connection, subject, reterr);
         if (answer->outcome == DBLOCK_ANSWER_YES) {
             if (!is_by_id)
                 id = pgsql_get_int64(taken, 0, 0);
@@ -320,8 +336,8 @@ dblock_status pgsql_advisory_holder(struct dblock_connection *connection,
 
 static int was_held(const PGresult *dropped, enum pgsql_statement drop)
 {
-    return drop == STATEMENT_ADVISORY_DROP_ID ? pgsql_get_bool(dropped, 0, 0)
-                                              : !PQgetisnull(dropped, 0, 0);
+    return !PQgetisnull(dropped, 0, 0) &&
+        (drop == STATEMENT_ADVISORY_DROP || pgsql_get_bool(dropped, 0, 0));
 }
 
 dblock_status pgsql_advisory_drop(struct dblock_connection *connection,
@@ -347,6 +363,8 @@ dblock_status pgsql_advisory_drop(struct dblock_connection *connection,
         forget_id(connection, id);
     } else if (status == DBLOCK_OK) {
         answer->outcome = DBLOCK_ANSWER_NO; /* if a hand took it away, the next ping misses it */
+        if (!pgsql_get_bool(message.results[0], 0, 1)) /* another session: nothing was given back */
+            connection->is_broken = !connection->is_lent;
     } else if (message.is_refused && connection->is_broken) {
         answer->outcome = DBLOCK_ANSWER_NO; /* the session had ended before this came */
         status = DBLOCK_OK;
@@ -383,6 +401,7 @@ dblock_status pgsql_advisory_prove(struct dblock_connection *connection,
     dblock_status status;
 
     pgsql_advisory_put(&parameters, subject);
+    pgsql_put_int32(&parameters, PQbackendPID(connection->pg));
     pgsql_message_init(
         &message, connection, call, "prove advisory", subject->name, PGSQL_READS);
     status = pgsql_message_ask(&message, STATEMENT_ADVISORY_PROVE, &parameters, reterr);

@@ -14,6 +14,9 @@ void pgsql_advisory_remember(
     struct dblock_connection *connection, const struct dblock_subject *subject, int64_t id);
 dblock_status pgsql_advisory_refuse_standby(
     const struct dblock_subject *subject, struct dblock_error *reterr);
+/* The server answered from another session than the connection's. */
+dblock_status pgsql_advisory_refuse_other(struct dblock_connection *connection,
+    const struct dblock_subject *subject, struct dblock_error *reterr) DBLOCK_COLD_;
 /* Unlocks what a message got and nobody wants; the connection is given up if that fails. */
 dblock_status pgsql_advisory_give_back(struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_subject *subject, int64_t *ret_now_us,

@@ -35,6 +35,7 @@ static dblock_status wait_slice(struct dblock_connection *connection,
     (void)snprintf(slice, sizeof slice, "%llu", (unsigned long long)(slice_us / 1000 + 1));
     pgsql_advisory_put(&parameters, subject);
     pgsql_put_text(&parameters, slice);
+    pgsql_put_int32(&parameters, PQbackendPID(connection->pg));
     pgsql_message_init(&message, connection, call, "take advisory", subject->name,
         PGSQL_READS | PGSQL_WAITS);
     pgsql_message_add(&message, STATEMENT_ADVISORY_ARM, &parameters);
@@ -45,7 +46,9 @@ static dblock_status wait_slice(struct dblock_connection *connection,
         answer->now_us = pgsql_get_time(message.results[1], 0, 0);
         answer->outcome = pgsql_get_bool(message.results[1], 0, 1) ? DBLOCK_ANSWER_YES
                                                                    : DBLOCK_ANSWER_BUSY;
-        if (pgsql_get_bool(message.results[0], 0, 1))
+        if (PQgetisnull(message.results[0], 0, 0))
+            status = pgsql_advisory_refuse_other(connection, subject, reterr);
+        else if (pgsql_get_bool(message.results[0], 0, 1))
             status = pgsql_advisory_refuse_standby(subject, reterr);
         else if (answer->outcome == DBLOCK_ANSWER_YES)
             connection->ids[connection->n_ids++] = pgsql_get_int64(message.results[0], 0, 0);
@@ -91,6 +94,7 @@ static dblock_status wait_slices(struct dblock_connection *connection,
         pgsql_put_int64(&parameters, subject->advisory_id);
     else
         pgsql_put_null_int64(&parameters);
+    pgsql_put_int32(&parameters, PQbackendPID(connection->pg));
     pgsql_message_init(&message, connection, &step, "take advisory", subject->name,
         PGSQL_READS | PGSQL_WAITS);
     status = pgsql_message_ask(&message, STATEMENT_ADVISORY_QUEUE, &parameters, reterr);
@@ -110,6 +114,9 @@ static dblock_status wait_slices(struct dblock_connection *connection,
         connection->is_broken = 1;
     }
     waiting->is_cancelled = message.is_cancelled;
+    if (outcome == QUEUED_NOT_YET && status == DBLOCK_OK &&
+        PQgetisnull(message.results[0], 0, 2))
+        status = pgsql_advisory_refuse_other(connection, subject, reterr);
     if (outcome == QUEUED_STANDBY)
         status = pgsql_advisory_refuse_standby(subject, reterr);
     return pgsql_message_fini(&message, status, answer);

@@ -15,6 +15,7 @@ dblock_status pgsql_observe_check(struct dblock_connection *connection,
     parameters.n = 0;
     pgsql_put_bool(&parameters, connection->is_pooled && !connection->is_direct);
     pgsql_put_text(&parameters, connection->target->schema_quoted);
+    pgsql_put_bool(&parameters, connection->is_lent);
     pgsql_message_init(&message, connection, call, "look at the server", NULL, PGSQL_READS);
     status = pgsql_message_ask(&message, STATEMENT_CHECK, &parameters, reterr);
     for (row = 0; status == DBLOCK_OK && row < PQntuples(message.results[0]); ++row) {

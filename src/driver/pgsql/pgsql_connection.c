@@ -274,12 +274,16 @@ dblock_status pgsql_connection_ping(struct dblock_connection *connection,
     const struct dblock_call *call, struct dblock_answer *answer, struct dblock_error *reterr)
 {
     int is_advisory = connection->n_ids > 0;
+    struct pgsql_parameters parameters;
     struct pgsql_message message;
     dblock_status status;
 
     pgsql_message_init(&message, connection, call, "ping", NULL, PGSQL_READS);
+    parameters.n = 0;
+    if (is_advisory)
+        pgsql_put_int32(&parameters, PQbackendPID(connection->pg));
     pgsql_message_add(
-        &message, is_advisory ? STATEMENT_PING_ADVISORY : STATEMENT_PING, NULL);
+        &message, is_advisory ? STATEMENT_PING_ADVISORY : STATEMENT_PING, &parameters);
     if (connection->is_holding)
         pgsql_message_add_nothing(&message);
     status = pgsql_message_run(&message, reterr);

@@ -17,6 +17,10 @@ struct mapping {
 /* IS_LEFT: a new session may do better, as it may be one of another server or see other columns;
  * but what this one holds is held. */
 
+#define HINT_LOCKS \
+    "raise max_locks_per_transaction of the server, whose table of locks is full; strategy lease" \
+    " keeps no place in it"
+
 /* The first that fits. */
 static const struct mapping mappings[] = {
     { "40001", PGSQL_CONFLICT, 1, GOES_ON },     /* serialization_failure */
@@ -108,6 +112,15 @@ static void set_message(struct dblock_error *reterr, dblock_status status, const
             reterr, status, hint, "cannot %s: %.*s", action, (int)length, reason);
 }
 
+/* Its memory may be short in other places as well; then it has no advice. */
+static int is_about_locks(const PGresult *result)
+{
+    const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+
+    return sqlstate != NULL && strcmp(sqlstate, "53200") == 0 &&
+        PQresultErrorField(result, PG_DIAG_MESSAGE_HINT) != NULL;
+}
+
 dblock_status pgsql_server_error(const struct dblock_connection *connection, const char *action,
     const char *name, const PGresult *result, struct dblock_error *reterr)
 {
@@ -119,8 +132,9 @@ dblock_status pgsql_server_error(const struct dblock_connection *connection, con
 
     if (status == PGSQL_CONFLICT)
         return status;
-    set_message(reterr, status, find_hint(connection, status, hint, sizeof hint), action, name,
-        reason != NULL ? reason : PQresultErrorMessage(result));
+    set_message(reterr, status,
+        is_about_locks(result) ? HINT_LOCKS : find_hint(connection, status, hint, sizeof hint),
+        action, name, reason != NULL ? reason : PQresultErrorMessage(result));
     dblock_error_native(reterr, 0, sqlstate, mapping != NULL && mapping->is_transient);
     return status;
 }
@@ -226,6 +240,9 @@ dblock_status pgsql_connect_error(PGconn *pg, struct dblock_error *reterr)
     set_message(reterr, status,
         status == DBLOCK_E_SYSTEM ? "raise the limit of open files (ulimit -n), or close some"
             : strcmp(sqlstate, "3D000") == 0 ? "CREATE DATABASE, or name another one in the URL"
+            : strcmp(sqlstate, "53200") == 0 && strstr(message, "max_locks") != NULL ? HINT_LOCKS
+            : strcmp(sqlstate, "53300") == 0
+            ? "raise max_connections of the server; locks of strategy lease share a few connections"
             : status == DBLOCK_E_LOGIN ? "check user, password, database, sslmode and sslrootcert of the URL"
             : sqlstate[0] == 0 ? "check host and port of the URL, and that the server runs"
                                : NULL,

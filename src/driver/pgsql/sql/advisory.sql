@@ -6,55 +6,70 @@
 -- language can take the same lock; a number that was given is the id itself.
 -- On a standby such a lock excludes nobody on the primary: refused, by asking in the
 -- statement itself, as a standby may be promoted under a connection.
+-- Something in between may look like one session of the server when it is connected to, and
+-- give the next statement to another one, which another client of it has as well: the lock
+-- would be that session's, and be granted to both, as the server counts. So what takes or
+-- proves one asks in the statement itself whether this is the process that libpq was told of.
 
 -- name: advisory_take
--- in: $1 name (bytea), $2 the id itself (bigint) or NULL; then $1 is not looked at
--- out: one row: the id that is held now (NULL: this is a standby); no row: somebody has it
+-- in: $1 name (bytea), $2 the id itself (bigint) or NULL; then $1 is not looked at; $3 what
+--   libpq holds for the server's process (int)
+-- out: one row: the id that is held now (NULL: not tried), is this that process (else this is
+--   a standby); no row: somebody has it
 -- Never waits. A session that has it already gets it again (the server counts), so the
 -- caller compares the id with those it holds and gives the second one back.
 -- Killed or cut off: the lock ends with the server's session. No snapshot outlives this.
 -- Recovery is asked for once, as it may end in between.
-SELECT CASE WHEN t.is_held THEN t.id END
+SELECT CASE WHEN t.is_held THEN t.id END, t.is_own
 FROM (
-    SELECT i.id, CASE WHEN NOT pg_catalog.pg_is_in_recovery()
+    SELECT i.id, i.is_own, CASE WHEN i.is_own AND NOT pg_catalog.pg_is_in_recovery()
             THEN pg_catalog.pg_try_advisory_lock(i.id) END AS is_held
     FROM (SELECT coalesce($2::bigint, ('x' || pg_catalog.encode(
-            pg_catalog.substr(pg_catalog.sha256($1), 1, 8), 'hex'))::bit(64)::bigint) AS id
+            pg_catalog.substr(pg_catalog.sha256($1), 1, 8), 'hex'))::bit(64)::bigint) AS id,
+            pg_catalog.pg_backend_pid() = $3::integer AS is_own
         OFFSET 0) AS i
     OFFSET 0) AS t
 WHERE t.is_held IS NOT FALSE;
 
 -- name: advisory_take_id
--- in: $1 id
--- out: one row: is it held now (NULL: this is a standby)
+-- in: $1 id, $2 what libpq holds for the server's process (int)
+-- out: one row: is it held now (NULL: not tried), is this that process (else this is a standby)
 -- advisory_take for an id that is known, as of the name that was taken last: what hashes the
 -- name there makes it a tenth slower. The same holds of it.
-SELECT CASE WHEN NOT pg_catalog.pg_is_in_recovery()
-    THEN pg_catalog.pg_try_advisory_lock($1) END;
+SELECT CASE WHEN pg_catalog.pg_backend_pid() = $2 AND NOT pg_catalog.pg_is_in_recovery()
+    THEN pg_catalog.pg_try_advisory_lock($1) END, pg_catalog.pg_backend_pid() = $2;
 
 -- name: advisory_queue
 -- in: $1 schema as an identifier (text), $2 name (bytea), $3 and $4 key of the line, $5 in order
 --   of arrival (bool), $6 ms of a slice, $7 how many slices, and what the last call handed on:
---   $8 0, $9 ticket or NULL, $10 the id itself (bigint) or NULL
--- out: outcome (0 not yet, 1 held, 2 cancelled, 3 a standby), ticket, id
+--   $8 0, $9 ticket or NULL, $10 the id itself (bigint) or NULL; $11 what libpq holds for
+--   the server's process (int)
+-- out: outcome (0 not yet, 1 held, 2 cancelled, 3 a standby), ticket, id (NULL: this is
+--   another process; it was given no name and no slice, so it stood nowhere)
 -- Stands in the server's queue for some slices; why slices, and why their end is caught, is
 -- said at row_wait, and more at the procedure itself (0001_create.sql). It commits after each
 -- slice, so it stands alone in its message. The lock belongs to the session. A cancel request
 -- that comes right after it was got: then it is given back, as all that a session has that
 -- waits. If it fails the driver ends the session.
-CALL dblock_schema.dblock_queue($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
+CALL dblock_schema.dblock_queue($1, CASE WHEN pg_catalog.pg_backend_pid() = $11 THEN $2 END,
+    $3, $4, $5 AND pg_catalog.pg_backend_pid() = $11, $6,
+    CASE WHEN pg_catalog.pg_backend_pid() = $11 THEN $7 ELSE 0 END, $8, $9,
+    CASE WHEN pg_catalog.pg_backend_pid() = $11 THEN $10 END);
 
 -- name: advisory_arm
--- in: $1 name (bytea), $2 the id itself (bigint) or NULL, $3 how long (text, ms)
--- out: id, in recovery, and the settings, for the rest of this transaction
+-- in: $1 name (bytea), $2 the id itself (bigint) or NULL, $3 how long (text, ms), $4 what
+--   libpq holds for the server's process (int)
+-- out: id (NULL: this is another process), in recovery, and the settings, for the rest of this
+--   transaction
 -- As row_arm: what advisory_wait reads. Local to the transaction, which ends with the
 -- slice; of what it says only the lock itself outlives it.
 SELECT i.id, pg_catalog.pg_is_in_recovery(),
-    pg_catalog.set_config('dblock.id', i.id::text, true),
+    pg_catalog.set_config('dblock.id', coalesce(i.id::text, ''), true),
     pg_catalog.set_config('dblock.is_granted', 'no', true),
     pg_catalog.set_config('lock_timeout', $3::text, true)
-FROM (SELECT coalesce($2::bigint, ('x' || pg_catalog.encode(
-        pg_catalog.substr(pg_catalog.sha256($1), 1, 8), 'hex'))::bit(64)::bigint) AS id
+FROM (SELECT CASE WHEN pg_catalog.pg_backend_pid() = $4::integer THEN
+        coalesce($2::bigint, ('x' || pg_catalog.encode(
+            pg_catalog.substr(pg_catalog.sha256($1), 1, 8), 'hex'))::bit(64)::bigint) END AS id
     OFFSET 0) AS i;
 
 -- name: advisory_wait
@@ -66,7 +81,8 @@ FROM (SELECT coalesce($2::bigint, ('x' || pg_catalog.encode(
 -- session has that waits. So it is held exactly if is_granted says so.
 DO $dblock$
 BEGIN
-    IF NOT pg_catalog.pg_is_in_recovery() THEN
+    IF NOT pg_catalog.pg_is_in_recovery()
+        AND pg_catalog.current_setting('dblock.id') <> '' THEN
         PERFORM pg_catalog.pg_advisory_lock(pg_catalog.current_setting('dblock.id')::bigint);
         PERFORM pg_catalog.set_config('dblock.is_granted', 'yes', true);
     END IF;
@@ -99,30 +115,33 @@ SELECT pg_catalog.clock_timestamp(), pg_catalog.current_setting('dblock.is_grant
 
 -- name: advisory_drop
 -- in: as advisory_take
--- out: one row: the id that was held until now; NULL: none was
+-- out: one row: the id that was held until now (NULL: none was), is this that process
 -- Only this session's own lock. One that it does not have: false, and a warning in the
 -- server's log, which is in place, as somebody took it away by hand.
 -- A lost answer: the connection is closed, and the lock with it.
-SELECT CASE WHEN pg_catalog.pg_advisory_unlock(i.id) THEN i.id END
+SELECT CASE WHEN i.is_own AND pg_catalog.pg_advisory_unlock(i.id) THEN i.id END, i.is_own
 FROM (SELECT coalesce($2::bigint, ('x' || pg_catalog.encode(
-        pg_catalog.substr(pg_catalog.sha256($1), 1, 8), 'hex'))::bit(64)::bigint) AS id
+        pg_catalog.substr(pg_catalog.sha256($1), 1, 8), 'hex'))::bit(64)::bigint) AS id,
+        pg_catalog.pg_backend_pid() = $3::integer AS is_own
     OFFSET 0) AS i;
 
 -- name: advisory_drop_id
--- in: $1 id
--- out: one row: was it held until now
+-- in: as advisory_take_id
+-- out: one row: was it held until now (NULL: not asked), is this that process
 -- advisory_drop for an id that is known: only this session's own lock. A lost answer: the
 -- connection is closed, and the lock with it.
-SELECT pg_catalog.pg_advisory_unlock($1);
+SELECT CASE WHEN pg_catalog.pg_backend_pid() = $2 THEN pg_catalog.pg_advisory_unlock($1) END,
+    pg_catalog.pg_backend_pid() = $2;
 
 -- name: advisory_prove
--- in: $1 name (bytea), $2 the id itself (bigint) or NULL
+-- in: as advisory_take
 -- out: clock, does this session hold it
 -- From the server's own table of locks, so it also finds what was done by hand.
 -- Reads shared memory, waits for nothing.
 SELECT pg_catalog.clock_timestamp(), EXISTS (
     SELECT 1 FROM pg_catalog.pg_locks AS l
-    WHERE l.pid = pg_catalog.pg_backend_pid() AND l.locktype = 'advisory' AND l.objsubid = 1
+    WHERE l.pid = pg_catalog.pg_backend_pid() AND l.pid = $3::integer
+        AND l.locktype = 'advisory' AND l.objsubid = 1
         AND l.granted AND l.mode = 'ExclusiveLock'
         AND ((l.classid::bigint << 32) | l.objid::bigint) = i.id)
 FROM (SELECT coalesce($2::bigint, ('x' || pg_catalog.encode(

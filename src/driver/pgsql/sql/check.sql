@@ -3,7 +3,8 @@
 -- What holds for every statement is said in connection.sql.
 
 -- name: check
--- in: $1 is there a pooler that lends sessions out (bool), $2 schema as an identifier (text)
+-- in: $1 is there a pooler that lends sessions out (bool), $2 schema as an identifier (text),
+--   $3 is it a connection of the application (bool)
 -- out: rows: id, severity (0 good, 1 warning, 2 unusable), strategies (bit 1 lease, 2 insert,
 --   3 row, 4 advisory), text, remedy
 -- Everything is told from one snapshot of the catalogue and from shared memory; it waits for
@@ -91,6 +92,15 @@ WITH ours AS MATERIALIZED (
             ' before you begin', current_user) END
     FROM (SELECT s.reset_val AS level FROM pg_catalog.pg_settings AS s
         WHERE s.name = 'default_transaction_isolation') AS i
+    UNION ALL
+    SELECT 'dead-client', CASE WHEN c.every = '0' THEN 1 ELSE 0 END, 16,
+        CASE WHEN c.every = '0' THEN 'if this program dies while a statement of its own runs on the'
+            ' connection, the server goes on with it, and keeps the connection''s advisory locks'
+            ' until its end; set it on the connection, or for the role' ELSE 'a statement whose program is dead ends after at most ' || c.every
+            END,
+        CASE WHEN c.every = '0' THEN 'SET client_connection_check_interval = ''2s''' ELSE '' END
+    FROM (SELECT pg_catalog.current_setting('client_connection_check_interval', true) AS every) AS c
+    WHERE $3 AND c.every IS NOT NULL
     UNION ALL
     SELECT 'idle-transaction', CASE WHEN $1 AND t.is_set THEN 1 ELSE 0 END, 8,
         CASE WHEN $1 AND t.is_set THEN 'the server ends transactions that idle, and behind a pooler'

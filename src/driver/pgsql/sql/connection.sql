@@ -101,15 +101,15 @@ SELECT pg_catalog.set_config('lock_timeout', $1::text, true),
 SELECT pg_catalog.clock_timestamp();
 
 -- name: ping_advisory
--- in: nothing
--- out: clock, how many advisory locks this session holds
+-- in: $1 what libpq holds for the server's process (int)
+-- out: clock, how many advisory locks this session holds (0 if it is another one)
 -- Nobody but this session can take one away without ending it; a look at the server's
 -- own table of locks also finds what a pooler or a hand did (DISCARD ALL).
 -- Reads shared memory, waits for nothing.
 SELECT pg_catalog.clock_timestamp(),
     (SELECT pg_catalog.count(*) FROM pg_catalog.pg_locks AS l
-     WHERE l.pid = pg_catalog.pg_backend_pid() AND l.locktype = 'advisory'
-        AND l.objsubid = 1 AND l.granted AND l.mode = 'ExclusiveLock');
+     WHERE l.pid = pg_catalog.pg_backend_pid() AND l.pid = $1::integer
+        AND l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted AND l.mode = 'ExclusiveLock');
 
 -- name: verify
 -- in: nothing
