@@ -116,16 +116,20 @@ CREATE TABLE IF NOT EXISTS dblock_token (
 ) WITHOUT ROWID;
 
 -- A row that goes, for whatever reason and by whoever's hand, leaves its token in
--- the floor, in the same transaction.
+-- the floor, in the same transaction. One that was damaged does not, as in the floor it would be
+-- every name's.
 CREATE TRIGGER IF NOT EXISTS dblock_lease_gone AFTER DELETE ON dblock_lease
 BEGIN
-    UPDATE dblock_floor SET token = old.token WHERE id = 1 AND token < old.token;
+    UPDATE dblock_floor SET token = old.token WHERE id = 1 AND token < old.token
+        AND old.token < 9007199254740991;
 END;
 CREATE TRIGGER IF NOT EXISTS dblock_insert_gone AFTER DELETE ON dblock_insert
 BEGIN
-    UPDATE dblock_floor SET token = old.token WHERE id = 1 AND token < old.token;
+    UPDATE dblock_floor SET token = old.token WHERE id = 1 AND token < old.token
+        AND old.token < 9007199254740991;
 END;
 CREATE TRIGGER IF NOT EXISTS dblock_token_gone AFTER DELETE ON dblock_token
 BEGIN
-    UPDATE dblock_floor SET token = old.token WHERE id = 1 AND token < old.token;
+    UPDATE dblock_floor SET token = old.token WHERE id = 1 AND token < old.token
+        AND old.token < 9007199254740991;
 END;

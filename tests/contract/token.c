@@ -268,6 +268,16 @@ static void token__that_was_damaged_is_an_error(struct contract *contract)
     expect_status(contract, DBLOCK_E_DATABASE,
         dblock_acquire(client, name, &options, &locks[0], &contract->error));
     assert_non_null(strstr(contract->error.message, name));
+
+    /* other names do not get it by way of the purge, nor by what the error says is to be done */
+    if (can_age(contract->database)) {
+        contract->database->age(name);
+        expect_status(contract, DBLOCK_OK, contract_purge(contract->database, &contract->error));
+    }
+    release(contract, take(contract, client, names[1]));
+    contract->database->delete_row(contract->kind->strategy, name);
+    release(contract, take(contract, client, own_name(contract, "z")));
+    release(contract, take(contract, client, name));
 }
 
 const struct contract_case token_cases[] = {

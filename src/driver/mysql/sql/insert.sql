@@ -214,6 +214,7 @@ SELECT l.name, l.token
    AND IF(l.session IS NULL,
             l.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - 3600000000,
             s.id IS NULL)
+   AND l.token < 9007199254740991
  LIMIT ?;
 
 -- name: insert_purge

@@ -274,7 +274,8 @@ SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AS clock,
 -- in: limit
 -- out: name, token
 -- Rows that are not in force and were last changed an hour ago. A read without locks,
--- through the whole table; lease_purge judges again.
+-- through the whole table; lease_purge judges again. A token that was damaged stays where it
+-- is: in the floor it would be every name's.
 SELECT l.name, l.token
   FROM dblock_lease l
   LEFT JOIN dblock_session s ON s.id = l.session
@@ -282,6 +283,7 @@ SELECT l.name, l.token
    AND IF(l.session IS NULL,
             l.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - 3600000000,
             s.id IS NULL)
+   AND l.token < 9007199254740991
  LIMIT ?;
 
 -- name: lease_purge

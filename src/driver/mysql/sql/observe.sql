@@ -36,9 +36,10 @@ SELECT id FROM dblock_session
 -- in: limit
 -- out: strategy, name, token
 -- Tokens whose names nobody drew for an hour. Read without locks; token_purge judges
--- each again.
+-- each again. A damaged one stays (lease_purge_candidates).
 SELECT strategy, name, token FROM dblock_token
  WHERE since <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - 3600000000
+   AND token < 9007199254740991
  LIMIT ?;
 
 -- name: token_purge
