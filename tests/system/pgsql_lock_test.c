@@ -249,35 +249,84 @@ static void cancelled_wait__leaves_nothing_behind(void **state)
     }
 }
 
-/* C5: neither a wait that ends in vain nor one that is cancelled is a line there. */
-static void waiting__leaves_no_line_in_the_servers_log(void **state)
+/* At its end; NULL: it cannot be read here. */
+static FILE *open_servers_log(void)
 {
     const char *data = getenv("DBLOCK_TEST_PGSQL_DATA");
     char path[300];
+    FILE *log = NULL;
+
+    if (data != NULL) {
+        (void)snprintf(path, sizeof path, "%s/../log", data);
+        log = fopen(path, "r");
+    }
+    if (log != NULL)
+        (void)fseek(log, 0, SEEK_END);
+    return log;
+}
+
+/* Closes it. Those that came since with one of these words, up to NULL. */
+static int count_lines(FILE *log, const char *const *words)
+{
     char line[1024];
-    long position = 0;
     int n_lines = 0;
-    FILE *log;
+    size_t i;
+
+    (void)fseek(log, 0, SEEK_CUR);
+    while (fgets(line, sizeof line, log) != NULL)
+        for (i = 0; words[i] != NULL; ++i)
+            if (strstr(line, words[i]) != NULL) {
+                ++n_lines;
+                break;
+            }
+    (void)fclose(log);
+    return n_lines;
+}
+
+/* C5: neither a wait that ends in vain nor one that is cancelled is a line there. */
+static void waiting__leaves_no_line_in_the_servers_log(void **state)
+{
+    const char *const words[] = { "lock timeout", "canceling statement", f.schema, NULL };
+    FILE *log = open_servers_log();
 
     (void)state;
-    if (data == NULL)
-        skip();
-    (void)snprintf(path, sizeof path, "%s/../log", data);
-    log = fopen(path, "r");
     if (log == NULL)
         skip();
-    (void)fseek(log, 0, SEEK_END);
-    position = ftell(log);
     wait__ends_in_time_and_holds_no_old_snapshot(state);
     wait__is_served_when_the_lock_is_given_back(state);
     cancelled_wait__leaves_nothing_behind(state);
-    (void)fseek(log, position, SEEK_SET);
-    while (fgets(line, sizeof line, log) != NULL)
-        if (strstr(line, "lock timeout") != NULL || strstr(line, "canceling statement") != NULL ||
-            strstr(line, f.schema) != NULL)
-            ++n_lines;
-    (void)fclose(log);
-    assert_int_equal(0, n_lines);
+    assert_int_equal(0, count_lines(log, words));
+}
+
+/* A slice ends before the server looks for deadlocks, and logs that somebody waits. */
+static void slices__are_shorter_than_deadlock_timeout(void **state)
+{
+    const char *const words[] = { "still waiting", NULL };
+    const char *admin_url = getenv("DBLOCK_TEST_PGSQL_ADMIN");
+    FILE *log = open_servers_log();
+    struct pg_conn *admin;
+    int strategy, i;
+
+    (void)state;
+    if (log == NULL || admin_url == NULL)
+        skip();
+    admin = pgsql_plain(&f, admin_url);
+    pgsql_run(admin, "ALTER ROLE dblock_test SET deadlock_timeout = '400ms';"
+                     "ALTER ROLE dblock_test SET log_lock_waits = on");
+    FOR_BOTH (strategy) {
+        struct dblock_connection *waiter = pgsql_fixture_connect(
+            &f, strategy == DBLOCK_ROW ? DBLOCK_ROLE_ROW : DBLOCK_ROLE_ADVISORY);
+
+        assert_non_null(waiter);
+        assert_int_equal(YES, pgsql_lock(&f, first_of(strategy), strategy, "held", 0));
+        assert_int_equal(BUSY, pgsql_lock(&f, waiter, strategy, "held", 900000));
+        assert_int_equal(YES, pgsql_unlock(&f, first_of(strategy), strategy, "held"));
+        pgsql_fixture_disconnect(&f, waiter, DBLOCK_CLOSE_POLITE);
+    }
+    pgsql_run(admin, "ALTER ROLE dblock_test RESET deadlock_timeout;"
+                     "ALTER ROLE dblock_test RESET log_lock_waits");
+    PQfinish(admin);
+    assert_int_equal(0, count_lines(log, words));
 }
 
 static void tokens__rise_and_are_told(void **state)
@@ -501,6 +550,7 @@ int main(void)
         cmocka_unit_test_setup(advisory__is_busy_for_the_session_that_has_it, renew_limit),
         cmocka_unit_test_setup(advisory_id__is_what_is_published, renew_limit),
         cmocka_unit_test_setup(waiting__leaves_no_line_in_the_servers_log, renew_limit),
+        cmocka_unit_test_setup(slices__are_shorter_than_deadlock_timeout, renew_limit),
         cmocka_unit_test_setup(wait__ends_in_time_and_holds_no_old_snapshot, renew_limit),
         cmocka_unit_test_setup(wait__is_served_when_the_lock_is_given_back, renew_limit),
         cmocka_unit_test_setup(cancelled_wait__leaves_nothing_behind, renew_limit),

@@ -155,7 +155,7 @@ static void add_settings(struct pgsql_message *message)
     pgsql_put_text(
         &parameters, write_ms(unacknowledged, sizeof unacknowledged, patience_us, 1000));
     pgsql_put_text(&parameters, connection->role == DBLOCK_ROLE_ROW || is_line ? "off" : "on");
-    pgsql_put_text(&parameters, is_lasting ? target->schema : NULL);
+    pgsql_put_text(&parameters, is_lasting ? target->schema_quoted : NULL);
     /* A row lock that is held is pinged every third of its ttl. One that has not been for a whole ttl
      * is not believed in any more, and keepalive does not tell of a holder that stands still, nor of
      * something in between that keeps its own connections while it passes nothing on. */
@@ -179,6 +179,24 @@ static void add_settings(struct pgsql_message *message)
     }
 }
 
+/* Microseconds of a setting as the server shows it, like "1s" or "1500ms"; 0: not understood. */
+static uint64_t read_duration(const char *text)
+{
+    static const struct {
+        const char *name;
+        uint64_t us;
+    } units[] = { { "ms", 1000 }, { "s", 1000000 }, { "min", 60000000 },
+        { "h", UINT64_C(3600000000) }, { "d", UINT64_C(86400000000) } };
+    char *end;
+    uint64_t number = strtoull(text, &end, 10);
+    size_t i;
+
+    for (i = 0; i < sizeof units / sizeof *units; ++i)
+        if (strcmp(end, units[i].name) == 0 && number <= INT32_MAX)
+            return number * units[i].us;
+    return 0;
+}
+
 static dblock_status greet(struct dblock_connection *connection, const struct dblock_call *call,
     struct dblock_answer *answer, struct dblock_error *reterr)
 {
@@ -193,7 +211,7 @@ static dblock_status greet(struct dblock_connection *connection, const struct db
     status = pgsql_message_run(&message, reterr);
     if (status == DBLOCK_OK) {
         const uint64_t slice_us = 890000;
-        int64_t patience_us = pgsql_get_int64(message.results[0], 0, 3);
+        uint64_t patience_us = read_duration(PQgetvalue(message.results[0], 0, 3));
 
         answer->now_us = pgsql_get_time(message.results[0], 0, 0);
         answer->outcome = DBLOCK_ANSWER_YES;
@@ -201,8 +219,8 @@ static dblock_status greet(struct dblock_connection *connection, const struct db
         connection->slice_us = slice_us;
         connection->has_queue =
             !connection->is_pooled && pgsql_get_bool(message.results[0], 0, 4);
-        if (patience_us > 0 && (uint64_t)patience_us * 89 / 100 < slice_us)
-            connection->slice_us = (uint64_t)patience_us * 89 / 100;
+        if (patience_us > 0 && patience_us / 100 * 89 < slice_us)
+            connection->slice_us = patience_us / 100 * 89;
     }
     if (message.is_cancelled)
         status = DBLOCK_CANCELLED;

@@ -12,12 +12,15 @@
 -- in: $1 what libpq holds for the server's process (int), $2 lock and statement
 --   limit (text, ms), $3 idle seconds before keepalive (text), $4 seconds between
 --   keepalives (text), $5 limit for unacknowledged data (text, ms), $6 commit mode
---   that replaces "off", or replaces any ("off") (text), $7 schema, NULL: nobody will
---   wait for a lock of this session (text), $8 how long a transaction may idle (text, ms;
+--   that replaces "off", or replaces any ("off") (text), $7 schema as an identifier, NULL:
+--   nobody will wait for a lock of this session (text), $8 how long a transaction may idle (text, ms;
 --   0 for ever)
 -- out: clock (us since 2000), is it a direct connection, in recovery, deadlock_timeout
---   (us), may the procedures of those who wait be called, and the settings, of which nobody
---   needs the answer
+--   (text), may the procedures of those who wait be called (NULL: no), and the settings, of
+--   which nobody needs the answer
+-- A new process of the server knows nothing of its catalogs. So nothing is computed here that
+-- the client can do as well, and procedures are found by name: with a query on pg_proc this
+-- takes twice as long.
 -- Behind a pooler the process that answers is not the one that libpq was told of, now
 -- or later. Then nothing is set, because the setting would stay behind for whoever is
 -- given that process next; a message sends along what matters to it.
@@ -25,12 +28,13 @@
 -- An acquire must be durable whatever the role's default says: a token that a crash
 -- forgets is handed out twice.
 SELECT pg_catalog.clock_timestamp(), o.is_direct, pg_catalog.pg_is_in_recovery(),
-    (extract(epoch FROM pg_catalog.current_setting('deadlock_timeout')::interval) * 1000000)::bigint,
-    (SELECT pg_catalog.count(DISTINCT p.proname) = 2
-     FROM pg_catalog.pg_namespace AS n JOIN pg_catalog.pg_proc AS p ON p.pronamespace = n.oid
-     WHERE n.nspname = $7::text AND p.proname IN ('dblock_stand', 'dblock_queue')
-        AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
-        AND pg_catalog.has_function_privilege(p.oid, 'EXECUTE')),
+    pg_catalog.current_setting('deadlock_timeout'),
+    CASE WHEN pg_catalog.has_schema_privilege(pg_catalog.to_regnamespace($7::text), 'USAGE')
+        THEN pg_catalog.has_function_privilege(
+                pg_catalog.to_regproc($7::text || '.dblock_stand'), 'EXECUTE')
+            AND pg_catalog.has_function_privilege(
+                pg_catalog.to_regproc($7::text || '.dblock_queue'), 'EXECUTE')
+    END,
     CASE WHEN o.is_direct THEN
         pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false)
         || pg_catalog.set_config('default_transaction_isolation', 'read committed', false)
