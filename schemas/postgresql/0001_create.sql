@@ -205,8 +205,13 @@ DECLARE
     seen_before bigint;
 BEGIN
     outcome := 0;
-    PERFORM set_config('search_path', tables || ', pg_temp', false),
-        set_config('lock_timeout', slice_ms::text, false);
+    -- Only if it is not so already: before PostgreSQL 16 the end of a transaction that has
+    -- set anything goes through all settings, in which a wait's end would take twice as long.
+    IF current_setting('lock_timeout') <> slice_ms || 'ms'
+        OR current_setting('search_path') <> tables || ', pg_temp' THEN
+        PERFORM set_config('search_path', tables || ', pg_temp', false),
+            set_config('lock_timeout', slice_ms::text, false);
+    END IF;
     IF is_fair AND ticket IS NULL THEN
         ticket := (nextval('dblock_token_count') & 268435455)::integer;
         PERFORM pg_advisory_lock(~high, (low & -268435456) | ticket);
@@ -326,12 +331,12 @@ $dblock$;
 --               3 nothing can be locked on a standby
 --   ticket      NULL at first; what an outcome of 0 hands on, and is still held
 -- Between two calls it is first in no line, so one that does not call again is passed.
+-- lock_timeout of the session is slice_ms from then on.
 CREATE OR REPLACE PROCEDURE dblock_queue(tables text, lock_name bytea, high integer,
     low integer, is_fair boolean, slice_ms integer, n_slices integer, INOUT outcome integer,
     INOUT ticket integer, INOUT id bigint)
 LANGUAGE plpgsql AS $dblock$
 DECLARE
-    limit_before text;
     seen bigint;
 BEGIN
     IF id IS NULL THEN
@@ -342,20 +347,20 @@ BEGIN
         RETURN;
     END IF;
     IF is_fair THEN
-        limit_before := current_setting('lock_timeout');
         PERFORM set_config('search_path', tables || ', pg_temp', false);
         CALL dblock_stand(tables, 4, lock_name, high, low, true, slice_ms, n_slices, outcome,
             ticket, seen);
-        PERFORM set_config('lock_timeout', limit_before, false);
         IF outcome <> 1 THEN
             RETURN;
         END IF;
         COMMIT;
     END IF;
+    IF current_setting('lock_timeout') <> slice_ms || 'ms' THEN -- see dblock_stand
+        PERFORM set_config('lock_timeout', slice_ms::text, false);
+    END IF;
     outcome := 0;
     FOR i IN 1 .. n_slices LOOP
         BEGIN
-            limit_before := set_config('lock_timeout', slice_ms::text, true);
             outcome := (pg_advisory_lock(id) IS NOT NULL)::integer;
         EXCEPTION
             WHEN lock_not_available THEN
