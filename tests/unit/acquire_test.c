@@ -151,7 +151,7 @@ static dblock_status prove_gone(struct dblock_connection *connection,
     return sim_driver()->row.prove(connection, call, subject, answer, reterr);
 }
 
-/* Granted after a while, and gone when it is asked whether it is there still: not told as granted. */
+/* Granted after a while, and gone when it is asked whether it is there still: not told so. */
 static void late_grant__that_is_gone_is_none(void **state)
 {
     struct dblock_config config = DBLOCK_CONFIG_INIT;

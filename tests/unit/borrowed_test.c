@@ -356,7 +356,7 @@ static void gone__is_not_for_the_keeper(void **state)
     assert_int_equal(DBLOCK_OK, take(&options, &lock));
     assert_int_equal(DBLOCK_OK, dblock_confirm(lock, &error));
     assert_int_equal(DBLOCK_OK, dblock_client_stats(client, &after));
-    assert_true(after.connections <= before.connections + 2); /* the keeper's, one for the session */
+    assert_true(after.connections <= before.connections + 2); /* the keeper's, the session's */
     assert_int_equal(DBLOCK_OK, dblock_release(lock, &error));
     dblock_lock_free(lock);
     dblock_lock_free(beat);

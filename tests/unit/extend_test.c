@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* extend_test.c - extend and confirm, with something that happens between the answer of the database
+/* extend_test.c - extend and confirm, with something that happens between the database's answer
  * and the look at it: the end of the time, a release, another extend. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -222,8 +222,8 @@ static void guarded__is_extended_later(void **state)
     assert_true(dblock_lock_remaining_ms(lock) > 20000);
 }
 
-/* It was to get an end of its own, and that is all that is known: its holder believes no longer than
- * to that end, and then it is given back, although the session lives on that it may still name. */
+/* It was to get an end of its own, and that is all that is known: its holder believes no longer
+ * than to that end, and then it is given back, although its session lives on. */
 static void detached_without_an_answer__ends_in_time(void **state)
 {
     struct dblock_options options = DBLOCK_OPTIONS_INIT;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* keeper_sessions_test.c - heartbeats that hang, that are answered too late or by another server, and
- * what the keeper finds although nothing tells of it. */
+/* keeper_sessions_test.c - heartbeats that hang, that are answered too late or by another server,
+ * and what the keeper finds although nothing tells of it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -96,9 +96,11 @@ static int show_socket(const struct dblock_connection *connection)
     return ends[0];
 }
 
+static _Atomic(pthread_cond_t *) counted; /* of the client; threads of the rival ask, too */
+
 static void count_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t until_us)
 {
-    if (client != NULL && condition == &client->changed)
+    if (condition == atomic_load(&counted))
         (void)atomic_fetch_add(&n_waits, 1);
     dblk_real_environment.wait_condition(condition, mutex, until_us);
 }
@@ -119,9 +121,10 @@ static int begin_with(unsigned connections_max)
     is_cancelled_in_open = 0;
     config.connections_max = connections_max;
     config.io_timeout_ms = IO_MS;
-    client = NULL;
-    return sim_open(&driver, URL, &config, &client, &error) +
-        sim_open(sim_driver(), URL, NULL, &rival, &error) +
+    if (sim_open(&driver, URL, &config, &client, &error) != 0)
+        return -1;
+    atomic_store(&counted, &client->changed);
+    return sim_open(sim_driver(), URL, NULL, &rival, &error) +
         (dblock_canceller_new(&canceller, &error) == DBLOCK_OK ? 0 : -1);
 }
 
@@ -143,7 +146,6 @@ static int end(void **state)
     dblock_close(client);
     dblock_close(rival);
     dblock_canceller_free(canceller);
-    client = NULL;
     sim_forget(WORLD);
     dblk_environment_set(NULL);
     return 0;
@@ -387,7 +389,8 @@ static int are_waiting(void *context)
 {
     struct dblock_stats stats = DBLOCK_STATS_INIT;
 
-    return dblock_client_stats(client, &stats) == DBLOCK_OK && stats.waiters >= *(uint32_t *)context;
+    return dblock_client_stats(client, &stats) == DBLOCK_OK &&
+        stats.waiters >= *(uint32_t *)context;
 }
 
 static dblock_lock *take_as_rival(const char *name)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* many_test.c - several names at once, when an answer is lost and others have been there since, when
- * a look does not say enough, and when nobody seems to be in the way. */
+/* many_test.c - several names at once, when an answer is lost and others have been there since,
+ * when a look does not say enough, and when nobody seems to be in the way. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
