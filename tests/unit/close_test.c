@@ -20,7 +20,7 @@
 #define WORLD "close_test"
 #define URL "sim:" WORLD
 
-enum { IO_MS = 400, N_LOCKS = 6 };
+enum { IO_MS = 800, N_LOCKS = 6 };
 
 static dblock_client *client, *rival;
 static struct dblock_error error;
@@ -217,7 +217,7 @@ static void release__that_fails_meanwhile(void **state)
 
     (void)state;
     for (is_down = 0; is_down <= 1; ++is_down) {
-        dblock_lock *lock = take("x", DBLOCK_INSERT, 3000);
+        dblock_lock *lock = take("x", DBLOCK_INSERT, 6000);
         pthread_t releaser, closer;
 
         atomic_store(&is_stuck, 1);

@@ -18,7 +18,7 @@
 #define WORLD "keeper_orphans_test"
 #define URL "sim:" WORLD
 
-enum { IO_MS = 500, MANY = 100 };
+enum { IO_MS = 1000, MANY = 100 };
 
 static dblock_client *client, *rival;
 static struct dblock_error error;

@@ -21,7 +21,7 @@
 #define WORLD "keeper_sessions_test"
 #define URL "sim:" WORLD
 
-enum { TTL_MS = 1000, IO_MS = 300, MANY = 100 };
+enum { TTL_MS = 2000, IO_MS = 1000, MANY = 100 };
 
 static dblock_client *client, *rival;
 static dblock_lock *lock;

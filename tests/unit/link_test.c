@@ -22,7 +22,7 @@
 #define WORLD "link_test"
 #define URL "sim:" WORLD
 
-enum { IO_MS = 300 };
+enum { IO_MS = 600 };
 
 static dblock_client *client, *rival;
 static struct dblock_error error;

@@ -18,7 +18,7 @@
 #define WORLD "many_test"
 #define URL "sim:" WORLD
 
-enum { IO_MS = 500, N = 3, MANY = 100 };
+enum { IO_MS = 1000, N = 3, MANY = 100 };
 
 static const char *const names[] = { "m1", "m2", "m3" };
 static dblock_client *client, *rival;
