@@ -71,8 +71,7 @@ static dblock_status loop(struct dblk_attempt *attempt, uint64_t begun_us, int *
         dblk_perform(attempt, &step, &event);
         dblk_attempt_count_waiter(attempt, &step, -1);
     }
-    if (attempt->place.link != NULL)
-        dblk_place_leave(&attempt->place, attempt->client, event.now_us);
+    dblk_place_leave(&attempt->place, attempt->client, event.now_us);
     *ret_is_open = step.is_open;
     attempt->lock->granted_us = event.now_us; /* if it is granted */
     return step.status;

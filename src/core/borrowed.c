@@ -101,8 +101,6 @@ void dblk_borrowed_settle(dblock_client *client)
     uint64_t limit_us = dblk_later(now_us, client->settings.io_us);
     int is_more = 1;
 
-    if (!dblk_is_borrowing(client))
-        return;
     dblk_lock_client(client);
     if ((client->buried == NULL && client->orphans.first == NULL && client->breakings == NULL) ||
         client->is_settling) {

@@ -22,7 +22,7 @@ static struct dblk_channel *find_idle(dblock_client *client, int role)
     struct dblk_channel *channel;
 
     for (channel = client->channels; channel != NULL; channel = channel->next)
-        if (channel->role == role && channel->is_idle && !channel->is_dead)
+        if (channel->role == role && channel->is_idle)
             return channel;
     return NULL;
 }
@@ -90,11 +90,9 @@ static struct dblk_channel *join_shared(dblock_client *client)
 
     dblk_lock_client(client);
     channel = client->shared;
-    if (channel != NULL && !channel->is_dead) {
+    if (channel != NULL) {
         ++channel->n_refs;
         ++channel->n_locks;
-    } else {
-        channel = NULL;
     }
     dblk_unlock_client(client);
     return channel;
@@ -104,9 +102,7 @@ static DBLOCK_COLD_ void make_shared(dblock_client *client, struct dblk_channel 
 {
     dblk_lock_client(client);
     /* two first tries at once: the second one's channel stays that lock's own */
-    if (client->shared == NULL || client->shared->is_dead) {
-        if (client->shared != NULL)
-            dblk_channel_unref(client->shared);
+    if (client->shared == NULL) {
         client->shared = channel;
         ++channel->n_refs;
     }
@@ -174,8 +170,7 @@ void dblk_channel_put_locked(dblock_client *client, struct dblk_channel *channel
 
 int dblk_channel_is_alive(const dblock_client *client, const struct dblk_channel *channel)
 {
-    return !channel->is_dead && channel->link != NULL &&
-        dblk_link_is_alive(client, channel->link);
+    return !channel->is_dead && dblk_link_is_alive(client, channel->link);
 }
 
 struct dblock_connection *dblk_channel_use(struct dblk_channel *channel)

@@ -54,7 +54,7 @@ struct dblock_client {
     unsigned n_connections;   /* of all roles */
     struct dblk_channel *channels; /* all that are alive, in use or idle */
     struct dblk_channel *buried;   /* dead ones whose connection is still to be closed */
-    struct dblk_channel *shared;   /* the advisory channel of all tries */
+    struct dblk_channel *shared;   /* the advisory channel of all tries, alive */
     uint64_t next_channel_id;
     uint64_t next_link_id;
     struct dblk_session *sessions; /* alive, or beginning, or over but still named by a lock */

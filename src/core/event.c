@@ -73,31 +73,6 @@ static void take_out(struct dblk_event_node **first, struct dblk_event_node **la
     node->next = NULL;
 }
 
-void dblk_event_tell(struct dblock_lock *lock, struct dblk_event_node *node, int32_t kind,
-    int32_t cause, const struct dblock_error *error)
-{
-    dblock_client *client = lock->client;
-
-    if (node->kind != 0)
-        return;
-    node->lock = lock;
-    node->kind = kind;
-    node->cause = cause;
-    node->deadline_us = dblk_lock_deadline(lock);
-    if (error != NULL && error->status != DBLOCK_OK && node->error == NULL)
-        node->error = dblk_allocate(sizeof *node->error);
-    if (node->error != NULL && error != NULL)
-        *node->error = *error;
-    if (lock->on_event != NULL) {
-        append(&client->notices_first, &client->notices_last, node);
-        dblk_clock_due(client, 0);
-        return;
-    }
-    if (client->events.first == NULL)
-        dblk_signal_fd_raise(client->events.fd);
-    append(&client->events.first, &client->events.last, node);
-}
-
 static void forget_node(dblock_client *client, struct dblk_event_node *node)
 {
     if (node->kind != 0) {
@@ -111,10 +86,36 @@ static void forget_node(dblock_client *client, struct dblk_event_node *node)
     node->error = NULL;
 }
 
+void dblk_event_tell(struct dblock_lock *lock, struct dblk_event_node *node, int32_t kind,
+    int32_t cause, const struct dblock_error *error)
+{
+    dblock_client *client = lock->client;
+
+    if (node->kind != 0) /* nobody has read it yet: what has come since is not to stand behind it */
+        forget_node(client, node);
+    node->lock = lock;
+    node->kind = kind;
+    node->cause = cause;
+    node->deadline_us = dblk_lock_deadline(lock);
+    if (error != NULL && error->status != DBLOCK_OK) {
+        node->error = dblk_allocate(sizeof *node->error);
+        if (node->error != NULL)
+            *node->error = *error;
+    }
+    if (lock->on_event != NULL) {
+        append(&client->notices_first, &client->notices_last, node);
+        dblk_clock_due(client, 0);
+        return;
+    }
+    if (client->events.first == NULL)
+        dblk_signal_fd_raise(client->events.fd);
+    append(&client->events.first, &client->events.last, node);
+}
+
 void dblk_event_forget(struct dblock_lock *lock)
 {
-    if (lock->lost.lock == NULL && lock->expiring.lock == NULL && lock->restored.lock == NULL)
-        return; /* nothing was ever told */
+    if (lock->lost.lock == NULL && lock->expiring.lock == NULL)
+        return; /* nothing was ever told: RESTORED comes after EXPIRING only */
     forget_node(lock->client, &lock->lost);
     forget_node(lock->client, &lock->expiring);
     forget_node(lock->client, &lock->restored);

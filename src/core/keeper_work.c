@@ -22,7 +22,7 @@ static uint64_t announce(dblock_lock *lock, uint64_t now_us, uint64_t deadline_u
 
     if (lock->expiring_us == 0)
         return deadline_us;
-    warn_us = deadline_us > lock->expiring_us ? deadline_us - lock->expiring_us : 0;
+    warn_us = dblk_until(lock->expiring_us, deadline_us); /* that much before it */
     if (now_us >= warn_us && !lock->is_announced) {
         lock->is_announced = 1;
         if (lock->session != NULL)

@@ -163,6 +163,7 @@ static struct dblk_link *take_idle(dblock_client *client, uint64_t link_id)
 static dblock_status lend(dblock_client *client, uint64_t link_id, uint64_t *now_us,
     uint64_t deadline_us, int cancel_fd, struct dblk_link **ret_link, struct dblock_error *reterr)
 {
+    struct pollfd cancel = { cancel_fd, POLLIN, 0 };
     struct dblk_link *link;
     dblock_status status;
 
@@ -198,13 +199,9 @@ static dblock_status lend(dblock_client *client, uint64_t link_id, uint64_t *now
         }
         dblk_client_wait(client, deadline_us);
         *now_us = dblk_now_us();
-        if (cancel_fd >= 0) {
-            struct pollfd cancel = { cancel_fd, POLLIN, 0 };
-
-            if (dblk_wait(&cancel, 1, 0) > 0 && !atomic_load(&client->is_closing)) {
-                dblk_unlock_client(client);
-                return DBLOCK_CANCELLED;
-            }
+        if (dblk_wait(&cancel, 1, 0) > 0 && !atomic_load(&client->is_closing)) {
+            dblk_unlock_client(client);
+            return DBLOCK_CANCELLED;
         }
     }
     ++client->n_short;
@@ -229,8 +226,6 @@ dblock_status dblk_link_lend(dblock_client *client, uint64_t *now_us, uint64_t d
 
 void dblk_link_return(dblock_client *client, struct dblk_link *link)
 {
-    if (link == NULL)
-        return;
     if (!dblk_link_is_alive(client, link)) {
         close_stale(client, link);
         return;

@@ -172,9 +172,8 @@ int dblk_lock_expire(dblock_lock *lock, uint64_t now_us)
 
 void dblk_lock_settle(dblock_lock *lock)
 {
-    lock->is_settled = lock->client->pinned != lock && !lock->is_orphan && lock->channel == NULL &&
-        lock->session == NULL && lock->lost.kind == 0 && lock->expiring.kind == 0 &&
-        lock->restored.kind == 0;
+    /* its connection and its session went with the release, its events were forgotten before it */
+    lock->is_settled = lock->client->pinned != lock && !lock->is_orphan;
 }
 
 uint64_t dblk_lock_keep_us(const dblock_lock *lock, uint64_t now_us)

@@ -139,8 +139,7 @@ static dblock_status loop(struct dblk_many *many, uint64_t begun_us, int *ret_is
         dblk_many_perform(many, &step, &event);
         dblk_attempt_count_waiter(attempt, &step, -1);
     }
-    if (attempt->place.link != NULL)
-        dblk_place_leave(&attempt->place, attempt->client, event.now_us);
+    dblk_place_leave(&attempt->place, attempt->client, event.now_us);
     *ret_is_open = step.is_open;
     for (i = 0; i < many->names.n_names; ++i)
         many->locks[i]->granted_us = event.now_us;

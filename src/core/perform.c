@@ -120,12 +120,10 @@ void dblk_perform(
         dblk_perform_rest(attempt, step->until_us, ret_event);
         trace_wait(attempt, begun_us);
         break;
-    case DBLK_STEP_PAUSE:
+    default: /* PAUSE */
         ret_event->kind =
             (enum dblk_event_kind)dblk_waiter_pause(&attempt->waiter, step->until_us);
         trace_wait(attempt, begun_us);
-        break;
-    default:
         break;
     }
     if (ret_event->now_us == 0)

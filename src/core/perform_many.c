@@ -167,26 +167,32 @@ static void take(
         many->names.outcomes[many->place] = DBLOCK_ANSWER_BUSY;
 }
 
-/* Who owns them? YES: the name is in force, and `outcomes` says by an owner of ours. */
+/* Who owns them? YES: somebody else has one, NO: nobody else has any. `outcomes`: what a drop need
+ * not ask for. */
 static dblock_status look_at_each(struct dblk_many *many, struct dblk_link *link,
     const struct dblock_call *call, size_t *ret_n_mine, int *ret_is_past,
     struct dblock_answer *answer, struct dblock_error *error)
 {
     struct dblk_attempt *attempt = &many->attempt;
     struct dblock_grant grant = DBLOCK_GRANT_INIT;
-    dblock_status status = DBLOCK_OK;
+    int32_t outcome = DBLOCK_ANSWER_NO;
+    dblock_status status;
     size_t i;
 
     *ret_n_mine = 0;
     *ret_is_past = 1;
-    for (i = 0; i < many->names.n_names && status == DBLOCK_OK; ++i) {
+    for (i = 0; i < many->names.n_names; ++i) {
         const dblock_lock *lock = many->locks[i];
 
         memset(answer, 0, sizeof *answer);
         status = dblk_hold_steps(attempt->client, attempt->wish->strategy)
                      ->look(link->connection, call, &lock->subject, &grant, answer, error);
-        if (status != DBLOCK_OK || !is_decided(answer->outcome))
-            break;
+        if (status != DBLOCK_OK)
+            return status;
+        if (!is_decided(answer->outcome)) { /* nor is it for those that were not looked at */
+            *ret_is_past = 0;
+            return DBLOCK_OK;
+        }
         many->names.outcomes[i] = 0;
         if (answer->outcome == DBLOCK_ANSWER_YES && dblk_lock_is_of(lock, grant.owner)) {
             ++*ret_n_mine;
@@ -197,9 +203,27 @@ static dblock_status look_at_each(struct dblk_many *many, struct dblk_link *link
             *ret_is_past = 0;
         else
             many->names.outcomes[i] = DBLOCK_ANSWER_NO; /* nothing to drop */
-        if (answer->outcome == DBLOCK_ANSWER_YES)
+        if (answer->outcome == DBLOCK_ANSWER_YES) {
             *attempt->holder = grant;
+            outcome = DBLOCK_ANSWER_YES;
+        }
     }
+    answer->outcome = outcome;
+    return DBLOCK_OK;
+}
+
+/* Those that are ours, as others are not. What the look said of others stands. */
+static dblock_status give_back_part(struct dblk_many *many, struct dblk_link *link,
+    const struct dblock_call *call, struct dblock_answer *answer, struct dblock_error *error)
+{
+    int32_t outcome = answer->outcome;
+    dblock_status status;
+
+    memset(answer, 0, sizeof *answer);
+    status = dblk_many_drop(many->attempt.client, link, call, many->attempt.wish->strategy,
+        &many->names, answer, error);
+    if (status == DBLOCK_OK && is_decided(answer->outcome))
+        answer->outcome = outcome;
     return status;
 }
 
@@ -225,9 +249,7 @@ static void look(struct dblk_many *many, uint64_t now_us, struct dblk_event *eve
         if (status == DBLOCK_OK)
             dblk_link_saw_clock(client, link, now_us, dblk_now_us(), answer.now_us);
         if (status == DBLOCK_OK && is_past && n_mine > 0 && n_mine < many->names.n_names) {
-            memset(&answer, 0, sizeof answer);
-            status = dblk_many_drop(
-                client, link, &call, attempt->wish->strategy, &many->names, &answer, &error);
+            status = give_back_part(many, link, &call, &answer, &error);
             n_mine = 0;
         }
         dblk_link_return(client, link);

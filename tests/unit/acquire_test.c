@@ -7,13 +7,14 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <dblock/dblock.h>
+#include <dblock/sys/driver.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
 #include "core/environment.h"
 #include "sim_driver.h"
+#include "test_clock.h"
 #include "test_wait.h"
 
 #define WORLD "acquire_test"
@@ -122,6 +123,119 @@ static void row__on_an_idle_connection_has_a_time_of_its_own(void **state)
     sim_forget(WORLD);
 }
 
+static dblock_driver late;
+static int sleeps; /* behind the answer to the next take */
+
+static dblock_status take_and_sleep(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_take *take, struct dblock_grant *holder,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    dblock_status status =
+        sim_driver()->insert.take(connection, call, take, holder, answer, reterr);
+
+    if (sleeps)
+        test_clock_forward(59000000); /* not so long that the database would have ended it */
+    sleeps = 0;
+    return status;
+}
+
+static int is_gone; /* what is proved next: its transaction has ended, the connection lives */
+
+static dblock_status prove_gone(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    if (is_gone)
+        (void)sim_driver()->row.drop(connection, call, subject, answer, reterr);
+    is_gone = 0;
+    return sim_driver()->row.prove(connection, call, subject, answer, reterr);
+}
+
+/* Granted after a while, and gone when it is asked whether it is there still: not told so. */
+static void late_grant__that_is_gone_is_none(void **state)
+{
+    struct dblock_config config = DBLOCK_CONFIG_INIT;
+    struct dblock_options options = DBLOCK_OPTIONS_INIT;
+    struct dblock_error error;
+    dblock_client *client;
+    dblock_lock *lock;
+    int i;
+
+    (void)state;
+    late = *sim_driver();
+    late.row.prove = prove_gone;
+    config.ttl_ms = 800; /* late: an eighth of it */
+    assert_int_equal(0, sim_open(&late, "sim:" WORLD, &config, &client, &error));
+    for (i = 0; i < 3; ++i) {
+        is_gone = i > 0; /* the first one makes the row */
+        if (is_gone)
+            sim_fault_set(WORLD, SIM_STEP_TAKE, 1, SIM_FAULT_DELAY, 200000);
+        options.wait_ms = i == 2 ? 10000 : 0;
+        lock = take(client, "x", DBLOCK_ROW, &options); /* asked for once more */
+        assert_int_equal(0, is_gone);
+        assert_int_equal(DBLOCK_OK, dblock_confirm(lock, &error));
+        assert_int_equal(DBLOCK_OK, dblock_release(lock, &error));
+        dblock_lock_free(lock);
+    }
+    dblock_close(client);
+    sim_forget(WORLD);
+}
+
+/* Nothing can wake who stands in line here: to be served in order of arrival is refused. */
+static void fair__where_nobody_can_be_woken(void **state)
+{
+    struct dblock_options options = DBLOCK_OPTIONS_INIT;
+    struct dblock_error error;
+    dblock_client *client = open_client(NULL), *rival = open_client(NULL);
+    dblock_lock *theirs, *lock = NULL;
+
+    (void)state;
+    options.flags = DBLOCK_FAIR;
+    theirs = take(rival, "x", DBLOCK_LEASE, &options); /* a try needs no line */
+    options.wait_ms = 10000;
+    options.strategy = DBLOCK_LEASE;
+    sim_answer_set(WORLD, SIM_STEP_STAND, 1, DBLOCK_ANSWER_NO);
+    assert_int_equal(
+        DBLOCK_E_UNSUPPORTED, dblock_acquire(client, "x", &options, &lock, &error));
+    assert_null(lock);
+    assert_true(error.message[0] != 0);
+    dblock_lock_free(theirs);
+    dblock_close(client);
+    dblock_close(rival);
+    sim_forget(WORLD);
+}
+
+/* A grant that came too late to be believed, and could not be given back at once: not known. */
+static void late__and_not_given_back(void **state)
+{
+    struct dblock_config config = DBLOCK_CONFIG_INIT;
+    struct dblock_options options = DBLOCK_OPTIONS_INIT;
+    struct dblock_error error;
+    dblock_client *client;
+    dblock_lock *lock = NULL;
+
+    (void)state;
+    test_clock_begin();
+    late = *sim_driver();
+    late.insert.take = take_and_sleep;
+    config.io_timeout_ms = 1000;
+    assert_int_equal(0, sim_open(&late, "sim:" WORLD, &config, &client, &error));
+    options.strategy = DBLOCK_INSERT;
+    options.ttl_ms = 60000;
+    options.wait_ms = 10000;
+    sleeps = 1;
+    sim_fail_set(WORLD, SIM_STEP_DROP, 1, DBLOCK_E_DATABASE);
+    assert_int_equal(
+        DBLOCK_E_UNCERTAIN, dblock_acquire(client, "x", &options, &lock, &error));
+    assert_non_null(strstr(error.hint, "keeper"));
+    assert_int_equal(DBLOCK_OK, dblock_acquire(client, "x", &options, &lock, &error));
+    assert_int_equal(DBLOCK_OK, dblock_release(lock, &error));
+    dblock_lock_free(lock);
+    dblock_close(client);
+    sim_forget(WORLD);
+    test_clock_end();
+}
+
 static _Atomic(void *) freed; /* the lock object that the keeper is going to destroy */
 static atomic_int is_destroying, is_over;
 
@@ -179,6 +293,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fenced__that_meets_close_is_closed),
         cmocka_unit_test(row__on_an_idle_connection_has_a_time_of_its_own),
+        cmocka_unit_test(late_grant__that_is_gone_is_none),
+        cmocka_unit_test(fair__where_nobody_can_be_woken),
+        cmocka_unit_test(late__and_not_given_back),
         cmocka_unit_test(try__that_meets_what_was_freed_is_repeated),
     };
 

@@ -215,6 +215,53 @@ static void forget__leaves_no_descriptor(void **state)
     assert_int_equal(begin(SECOND), 0);
 }
 
+/* Where there is no socket, or nobody left to ring, a call looks after its limit itself. */
+static void unwatchable__is_not_watched(void **state)
+{
+    struct dblk_alarm other;
+    int n_before = count_descriptors();
+    int i;
+
+    (void)state;
+    memset(&other, 0, sizeof other);
+    for (i = 0; i < 5; ++i)
+        assert_int_equal(dblk_alarm_begin(&pair.alarms, &other, 1 << 20, dblk_now_us()), 0);
+    assert_int_equal(pair.alarms.is_running, 0);
+    dblk_alarms_stop(&pair.alarms);
+    memset(&other, 0, sizeof other);
+    for (i = 0; i < 5; ++i)
+        assert_int_equal(dblk_alarm_begin(&pair.alarms, &other, pair.here, dblk_now_us()), 0);
+    assert_int_equal(pair.alarms.is_running, 0);
+    assert_int_equal(count_descriptors(), n_before);
+    dblk_alarm_forget(&pair.alarms, &other, 0);
+}
+
+/* One that has rung is not waited for: its call ends by itself. */
+static void stop__does_not_wait_for_what_has_rung(void **state)
+{
+    (void)state;
+    begin_watched(SECOND / 50);
+    while (atomic_load(&pair.alarm.limit_us) != UINT64_MAX)
+        (void)sched_yield();
+    dblk_alarms_stop(&pair.alarms);
+    assert_int_equal(end(), 1);
+}
+
+/* In a child the thread is not there, and its mutex may never be free. */
+static void forget__in_a_forked_child(void **state)
+{
+    int n_before = count_descriptors();
+
+    (void)state;
+    begin_watched(SECOND);
+    assert_int_equal(end(), 0);
+    (void)pthread_mutex_lock(&pair.alarms.mutex);
+    pair.alarms.first = NULL; /* so that the thread does not touch what is forgotten */
+    dblk_alarm_forget(&pair.alarms, &pair.alarm, 1);
+    (void)pthread_mutex_unlock(&pair.alarms.mutex);
+    assert_int_equal(count_descriptors(), n_before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +277,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             stop__does_not_wait_for_the_limit_of_a_call_that_ends, set_up, tear_down),
         cmocka_unit_test_setup_teardown(forget__leaves_no_descriptor, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(unwatchable__is_not_watched, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(stop__does_not_wait_for_what_has_rung, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(forget__in_a_forked_child, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -333,6 +333,100 @@ static void gone__is_a_loss(void **state)
     }
 }
 
+/* A connection of the application that died with a lock of it is the application's business: the
+ * keeper does not touch it, and it is let go with the next call. */
+static void gone__is_not_for_the_keeper(void **state)
+{
+    struct dblock_options options = of(DBLOCK_ADVISORY);
+    struct dblock_stats before = DBLOCK_STATS_INIT, after = DBLOCK_STATS_INIT;
+    dblock_lock *lock = NULL, *beat = NULL;
+
+    (void)state;
+    open_over(1u << DBLOCK_ROLE_ADVISORY, 0, URL);
+    assert_int_equal(DBLOCK_OK, take(&options, &lock));
+    assert_int_equal(DBLOCK_OK, dblock_client_stats(client, &before));
+    sim_cut(WORLD, NULL);
+    assert_int_equal(DBLOCK_LOST, dblock_confirm(lock, &error));
+    dblock_lock_free(lock);
+    lock = NULL;
+    options.strategy = DBLOCK_LEASE; /* for which the keeper wakes up */
+    options.heartbeat = DBLOCK_HEARTBEAT_ON;
+    assert_int_equal(DBLOCK_OK, dblock_acquire(client, "y", &options, &beat, &error));
+    options = of(DBLOCK_ADVISORY);
+    assert_int_equal(DBLOCK_OK, take(&options, &lock));
+    assert_int_equal(DBLOCK_OK, dblock_confirm(lock, &error));
+    assert_int_equal(DBLOCK_OK, dblock_client_stats(client, &after));
+    assert_true(after.connections <= before.connections + 2); /* the keeper's, the session's */
+    assert_int_equal(DBLOCK_OK, dblock_release(lock, &error));
+    dblock_lock_free(lock);
+    dblock_lock_free(beat);
+}
+
+/* The number of a row lock is committed by another connection: there is none. */
+static void row__without_a_way_for_its_token(void **state)
+{
+    struct dblock_options options = of(DBLOCK_ROW);
+    dblock_lock *lock = NULL;
+    int64_t token;
+
+    (void)state;
+    open_over(1u << DBLOCK_ROLE_ROW, 0, NULL);
+    assert_int_equal(DBLOCK_OK, take(&options, &lock));
+    assert_int_equal(DBLOCK_E_UNSUPPORTED, dblock_lock_token(lock, &token, &error));
+    assert_non_null(strstr(error.hint, "keeper_url"));
+    assert_int_equal(1, dblock_lock_is_held(lock));
+    assert_int_equal(DBLOCK_OK, dblock_release(lock, &error));
+    dblock_lock_free(lock);
+    lock = NULL;
+    options.flags = DBLOCK_FENCED;
+    assert_int_equal(DBLOCK_E_UNSUPPORTED, take(&options, &lock));
+    assert_null(lock);
+}
+
+/* Some are given back, one cannot be for now: it is held still, and the others are not. */
+static void release_many__in_use(void **state)
+{
+    struct dblock_options options = of(DBLOCK_LEASE);
+    dblock_lock *locks[2] = { NULL, NULL };
+    size_t i;
+
+    (void)state;
+    open_over(0, 0, NULL);
+    assert_int_equal(DBLOCK_OK, dblock_acquire(client, "x", &options, &locks[0], &error));
+    assert_int_equal(DBLOCK_OK, dblock_acquire(client, "y", &options, &locks[1], &error));
+    is_in_use = 1;
+    assert_int_equal(DBLOCK_E_ARGUMENT, dblock_release_many(locks, 2, &error));
+    assert_int_equal(1, dblock_lock_is_held(locks[0]));
+    assert_int_equal(1, dblock_lock_is_held(locks[1]));
+    is_in_use = 0;
+    assert_int_equal(DBLOCK_OK, dblock_release_many(locks, 2, &error));
+    for (i = 0; i < 2; ++i)
+        dblock_lock_free(locks[i]);
+}
+
+/* Freed while the connection is in use: a call by another way leaves it alone, too. */
+static void freed__waits_until_it_is_free(void **state)
+{
+    struct dblock_options options = of(DBLOCK_ADVISORY);
+    int strategy = DBLOCK_ADVISORY;
+    dblock_lock *lock = NULL, *row = NULL;
+
+    (void)state;
+    open_over(1u << DBLOCK_ROLE_ADVISORY, 0, URL);
+    assert_int_equal(DBLOCK_OK, take(&options, &lock));
+    is_in_use = 1;
+    dblock_lock_free(lock);
+    options = of(DBLOCK_ROW); /* on a connection that the keeper's url leads to */
+    assert_int_equal(DBLOCK_OK, dblock_acquire(client, "y", &options, &row, &error));
+    assert_int_equal(0, can_be_had(&strategy));
+    is_in_use = 0;
+    dblock_lock_free(row);
+    row = NULL;
+    assert_int_equal(DBLOCK_OK, dblock_acquire(client, "z", &options, &row, &error));
+    assert_int_equal(1, can_be_had(&strategy));
+    dblock_lock_free(row);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
 
 int main(void)
@@ -347,6 +441,10 @@ int main(void)
         TEST(joined__makes_the_row_by_another_way),
         TEST(watched__by_the_way_of_the_keeper),
         TEST(gone__is_a_loss),
+        TEST(gone__is_not_for_the_keeper),
+        TEST(row__without_a_way_for_its_token),
+        TEST(release_many__in_use),
+        TEST(freed__waits_until_it_is_free),
     };
 
     return cmocka_run_group_tests_name("borrowed", tests, NULL, NULL);

@@ -14,8 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "core/environment.h"
 #include "sim_driver.h"
+#include "test_clock.h"
 #include "test_wait.h"
 
 enum { TTL_MS = 1200, MANY = 60 };
@@ -262,28 +262,6 @@ static void hang_up__is_looked_into(void **state)
     sim_forget(WORLD);
 }
 
-static _Atomic uint64_t offset_us;
-
-static uint64_t now_us(void)
-{
-    return dblk_real_environment.now_us() + offset_us;
-}
-
-static uint64_t real(uint64_t until_us)
-{
-    return until_us > offset_us && until_us != DBLK_NEVER ? until_us - offset_us : until_us;
-}
-
-static int wait_real(struct pollfd *descriptors, nfds_t n_descriptors, uint64_t until_us)
-{
-    return dblk_real_environment.wait(descriptors, n_descriptors, real(until_us));
-}
-
-static void wait_condition(pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t until_us)
-{
-    dblk_real_environment.wait_condition(condition, mutex, real(until_us));
-}
-
 static int is_renewed(void *context)
 {
     (void)context;
@@ -300,7 +278,6 @@ static int is_purged(void *context)
  * is not believed in for a moment. */
 static void purge__comes_once_in_a_while(void **state)
 {
-    struct dblk_environment environment = dblk_real_environment;
     struct dblock_config config = DBLOCK_CONFIG_INIT;
     struct dblock_error error;
     dblock_client *client = NULL;
@@ -308,10 +285,7 @@ static void purge__comes_once_in_a_while(void **state)
     unsigned n;
 
     (void)state;
-    environment.now_us = now_us;
-    environment.wait = wait_real;
-    environment.wait_condition = wait_condition;
-    dblk_environment_set(&environment);
+    test_clock_begin();
     config.ttl_ms = TTL_MS;
     assert_int_equal(DBLOCK_OK, dblock_open(sim_driver(), "sim:" WORLD, &config, &client, &error));
     assert_int_equal(DBLOCK_OK, dblock_schema_install(client, &error));
@@ -322,7 +296,7 @@ static void purge__comes_once_in_a_while(void **state)
     for (n = 1; n <= 3; ++n) {
         if (n != 2) { /* the first one answers that it is to come again, soon */
             assert_int_equal(1, dblock_lock_is_held(lock));
-            offset_us += UINT64_C(24) * 3600 * 1000000;
+            test_clock_forward(UINT64_C(24) * 3600 * 1000000);
             assert_int_equal(0, dblock_lock_is_held(lock));
             assert_int_equal(0, dblock_lock_remaining_ms(lock));
         }
@@ -333,7 +307,7 @@ static void purge__comes_once_in_a_while(void **state)
     dblock_lock_free(lock);
     dblock_close(client);
     sim_forget(WORLD);
-    dblk_environment_set(NULL);
+    test_clock_end();
 }
 
 int main(void)

@@ -20,14 +20,19 @@ static dblock_driver driver;
 static dblock_client *client;
 static struct dblock_error error;
 static unsigned unsupported; /* strategies that cannot be listed: 1 << DBLOCK_LEASE ... */
+static int exceeds;          /* goes on after a page is full, until it is told to stop */
 
 static dblock_status list(struct dblock_connection *connection, const struct dblock_call *call,
     const struct dblock_page *page, dblock_grant_fn fn, void *context,
     struct dblock_answer *answer, struct dblock_error *reterr)
 {
+    struct dblock_page asked = *page;
+
     if ((unsupported >> page->strategy & 1u) != 0)
         return dblock_error_set(reterr, DBLOCK_E_UNSUPPORTED, NULL, "nobody can see these here");
-    return sim_driver()->observe.list(connection, call, page, fn, context, answer, reterr);
+    if (exceeds)
+        asked.limit = 1000;
+    return sim_driver()->observe.list(connection, call, &asked, fn, context, answer, reterr);
 }
 
 static int begin(void **state)
@@ -36,6 +41,7 @@ static int begin(void **state)
     driver = *sim_driver();
     driver.observe.list = list;
     unsupported = 0;
+    exceeds = 0;
     return sim_open(&driver, "sim:" WORLD, NULL, &client, &error);
 }
 
@@ -103,6 +109,11 @@ static void pages__are_joined(void **state)
         assert_int_equal(DBLOCK_OK, dblock_list(client, &filter, see, &seen, &error));
         assert_int_equal(i == 0 ? 1 : i, seen.n); /* a limit of 0 is none */
         filter.limit = 0;
+        exceeds = 1; /* what is more than a page is left for the next one */
+        seen = (struct seen){ 0, 0, "" };
+        assert_int_equal(DBLOCK_OK, dblock_list(client, &filter, see, &seen, &error));
+        assert_int_equal(i + 1, seen.n);
+        exceeds = 0;
     }
     for (i = 0; i < N; ++i)
         dblock_lock_free(locks[i]);
@@ -141,6 +152,10 @@ static void number__is_a_name_of_a_lock_without_one(void **state)
     filter.strategy = DBLOCK_ADVISORY;
     assert_int_equal(DBLOCK_OK, dblock_list(client, &filter, see, &seen, &error));
     assert_int_equal(1, seen.n);
+    filter.name = "#43"; /* by name and by number: nobody has it */
+    seen = (struct seen){ 0, 0, "" };
+    assert_int_equal(DBLOCK_OK, dblock_list(client, &filter, see, &seen, &error));
+    assert_int_equal(0, seen.n);
     filter.name = "#-042"; /* a name like any other */
     seen = (struct seen){ 0, 0, "" };
     assert_int_equal(DBLOCK_OK, dblock_list(client, &filter, see, &seen, &error));
