@@ -117,8 +117,8 @@ static int is_over(void *context)
  * name deletes the row, after a look: one of the two finds that the other was there.
  * The rest of S17 is shown elsewhere: a heartbeat that changes no time in mysql_driver_test.c,
  * classes of ttls in unit/options_test.c, guards of row and advisory in unit/guard_test.c and
- * contract/guard.c, dead sessions in pgsql_driver_test.c, who ends a long transaction in
- * cli/limits.sh, search_path in pgsql_connection_test.c, joined rows in joined_test.c. */
+ * contract/guard.c, dead sessions in pgsql_driver_test.c, search_path and the
+ * limit of a transaction in pgsql_connection_test.c, joined rows in joined_test.c. */
 static void late_heartbeat__or_a_take_and_never_both(void **state)
 {
     struct beat beat;
