@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <dblock/sys/driver.h>
+
 extern char **environ;
 
 enum { WORDS_MAX = 20, COMMAND_MAX = 200 };
@@ -36,6 +38,8 @@ const char *network_space_address(void)
 {
     return address(1);
 }
+
+static int run(const char *format, ...) DBLOCK_PRINTF_(1, 2);
 
 /* The words are parted by blanks. 0: done. */
 static int run(const char *format, ...)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* cable_test.c - a client in a network of its own, whose cable to the server is cut: it holds, waits
- * and renews, on PostgreSQL and MariaDB. Each call ends in its limit, the holder knows of the loss
- * no later than the server gives the lock to somebody else, and when the cable is whole again all
- * works (P6, P7, P9). The servers listen on all addresses meanwhile: they are restarted, and again
- * at the end. */
+/* cable_test.c - a client in a network of its own, whose cable to the server is cut: it holds,
+ * waits and renews, on PostgreSQL and MariaDB. Each call ends in its limit, the holder knows of
+ * the loss no later than the server gives the lock to somebody else, and when the cable is whole
+ * again all works (P6, P7, P9). The servers listen on all addresses meanwhile: they are
+ * restarted, and again at the end. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include <setjmp.h>
 #include <stdarg.h>

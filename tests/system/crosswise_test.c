@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* crosswise_test.c - two that hold a lock each wait for that of the other one, on each database with
- * each strategy. No server's search for deadlocks runs into it: both waits end in their time, what
- * was held is held, and as soon as one gives its lock back the other one goes on. PITFALL(S10),
- * C15. The rest of S10 is shown elsewhere: no line in the log and no old snapshot by many waiters
- * in pgsql_quiet_test.c, the order of arrival across slices in contract/queue.c. Runs beside
- * others. Also on pgsql18. Also on oracle. */
+/* crosswise_test.c - two that hold a lock each wait for that of the other one, on each database
+ * with each strategy. No server's search for deadlocks runs into it: both waits end in their
+ * time, what was held is held, and as soon as one gives its lock back the other one goes on.
+ * PITFALL(S10), C15. The rest of S10 is shown elsewhere: no line in the log and no old snapshot
+ * by many waiters in pgsql_quiet_test.c, the order of arrival across slices in contract/queue.c.
+ * Runs beside others. Also on pgsql18. Also on oracle. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -76,7 +76,8 @@ static void expect_at(
     if (actual == expected)
         return;
     print_error("%s: %s: line %d: %s instead of %s: %s\n", party->run->title,
-        dblock_strategy_name(party->strategy), line, dblock_status_name(actual), dblock_status_name(expected),
+        dblock_strategy_name(party->strategy), line, dblock_status_name(actual),
+        dblock_status_name(expected),
         actual < 0 ? party->error.message : "");
     _fail(__FILE__, line);
 }

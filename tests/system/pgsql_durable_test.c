@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* pgsql_durable_test.c - which commits PostgreSQL has on its disk when they are told: a release need
- * not be, and that must not become the way of the application's own commit, nor of a grant that
- * follows, nor of a break. PITFALL(S14); that a lost release is made up for is shown with S1. Alone
- * on its server. Also on pgsql18. */
+/* pgsql_durable_test.c - which commits PostgreSQL has on its disk when they are told: a release
+ * need not be, and that must not become the way of the application's own commit, nor of a grant
+ * that follows, nor of a break. PITFALL(S14); that a lost release is made up for is shown with
+ * S1. Alone on its server. Also on pgsql18. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

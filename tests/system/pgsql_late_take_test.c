@@ -112,13 +112,13 @@ static int is_over(void *context)
                                  " WHERE expires_at > clock_timestamp()") == 0;
 }
 
-/* PITFALL(S17): such an UPDATE does not look again after it has waited for a row that was locked and
- * not changed, and revives a session whose time is over. That harms nobody, as whoever takes the
- * name deletes the row, after a look: one of the two finds that the other was there.
+/* PITFALL(S17): such an UPDATE does not look again after it has waited for a row that was locked
+ * and not changed, and revives a session whose time is over. That harms nobody, as whoever takes
+ * the name deletes the row, after a look: one of the two finds that the other was there.
  * The rest of S17 is shown elsewhere: a heartbeat that changes no time in mysql_driver_test.c,
  * classes of ttls in unit/options_test.c, guards of row and advisory in unit/guard_test.c and
- * contract/guard.c, dead sessions in pgsql_driver_test.c, search_path and the
- * limit of a transaction in pgsql_connection_test.c, joined rows in joined_test.c. */
+ * contract/guard.c, dead sessions in pgsql_driver_test.c, search_path and the limit of a
+ * transaction in pgsql_connection_test.c, joined rows in joined_test.c. */
 static void late_heartbeat__or_a_take_and_never_both(void **state)
 {
     struct beat beat;
