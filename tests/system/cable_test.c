@@ -31,7 +31,9 @@ enum {
     CONNECT_MS = 1000,
     WAIT_MS = 3000,
     NINTH_MS = 1000,  /* of the ttl, and at least a second: dblock(7) */
-    COARSE_MS = 1500, /* servers count whole seconds, and a probe may come a second late */
+    /* servers count whole seconds, a probe may come a second late, and what cannot even be sent
+     * is tried again in pauses that double, after which its limit is looked at */
+    COARSE_MS = 1500,
     SLACK_MS = 1500,
     N_LOCKS = 3,
     CALLS_MAX = 32
