@@ -109,6 +109,11 @@ unsigned int mysql_fixture_run(MYSQL *connection, const char *format, ...)
     return run_text(connection, sql, NULL);
 }
 
+unsigned int mysql_fixture_run_on(struct dblock_connection *connection, const char *sql)
+{
+    return run_text(connection->mysql, sql, NULL);
+}
+
 int64_t mysql_fixture_number(MYSQL *connection, const char *format, ...)
 {
     char sql[2000];

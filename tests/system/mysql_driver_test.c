@@ -271,6 +271,21 @@ static void session__end_frees_all(void **state)
 }
 
 /* PITFALL(S6) */
+/* S17: this server counts the rows that it changed, not those that it found. Two heartbeats within
+ * the same microsecond write the same end. */
+static void heartbeat__that_finds_its_own_time_is_one(void **state)
+{
+    int i;
+
+    (void)state;
+    assert_int_equal(0, mysql_fixture_run_on(mine, "SET timestamp = UNIX_TIMESTAMP()"));
+    assert_int_equal(mysql_begin(&fixture, mine, "same time", 60 * 1000000), YES);
+    for (i = 0; i < 3; ++i)
+        assert_int_equal(mysql_renew(&fixture, mine, "same time", 60 * 1000000), YES);
+    assert_int_equal(0, mysql_fixture_run_on(mine, "SET timestamp = DEFAULT"));
+    assert_int_equal(mysql_end(&fixture, mine, "same time"), YES);
+}
+
 static void take__needs_a_session_of_its_own(void **state)
 {
     int i, strategy;
@@ -523,6 +538,7 @@ int main(void)
         cmocka_unit_test_teardown(take__follows_an_expired_timed_grant, roll_back),
         cmocka_unit_test_teardown(take__ends_an_expired_session, roll_back),
         cmocka_unit_test_teardown(session__end_frees_all, roll_back),
+        cmocka_unit_test_teardown(heartbeat__that_finds_its_own_time_is_one, roll_back),
         cmocka_unit_test_teardown(take__needs_a_session_of_its_own, roll_back),
         cmocka_unit_test_teardown(take__is_not_made_too_late, roll_back),
         cmocka_unit_test_teardown(take__judges_not_after_again_after_a_wait, roll_back),

@@ -371,6 +371,29 @@ static void role_defaults__decide_nothing(void **state)
     pgsql_run(f.plain, text);
 }
 
+/* S17: since PostgreSQL 17 a role may have a limit for whole transactions, and a row lock is one. */
+static void transaction_timeout__ends_no_row_lock(void **state)
+{
+    struct dblock_connection *c;
+    char text[120];
+
+    (void)state;
+    if (PQserverVersion(f.plain) < 170000)
+        return;
+    (void)snprintf(
+        text, sizeof text, "ALTER ROLE %s SET transaction_timeout = 300", PQuser(f.plain));
+    pgsql_run(f.plain, text);
+    c = pgsql_fixture_connect(&f, DBLOCK_ROLE_ROW);
+    assert_int_equal(YES, pgsql_seed(&f, direct, "long"));
+    assert_int_equal(YES, pgsql_lock(&f, c, DBLOCK_ROW, "long", 0));
+    test_pass_ms(800);
+    assert_int_equal(YES, pgsql_prove(&f, c, DBLOCK_ROW, "long"));
+    assert_int_equal(YES, pgsql_unlock(&f, c, DBLOCK_ROW, "long"));
+    pgsql_fixture_disconnect(&f, c, DBLOCK_CLOSE_POLITE);
+    (void)snprintf(text, sizeof text, "ALTER ROLE %s RESET ALL", PQuser(f.plain));
+    pgsql_run(f.plain, text);
+}
+
 static int open_all(void **state)
 {
     (void)state;
@@ -413,6 +436,7 @@ int main(void)
         cmocka_unit_test_setup(schema_name__may_be_odd, renew_limit),
         cmocka_unit_test_setup(missing_rights_and_read_only__are_told_apart, renew_limit),
         cmocka_unit_test_setup(role_defaults__decide_nothing, renew_limit),
+        cmocka_unit_test_setup(transaction_timeout__ends_no_row_lock, renew_limit),
     };
 
     return cmocka_run_group_tests(tests, open_all, close_all);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* pgsql_late_take_test.c - a take of a lease that gets the gate just after another's commit, having
  * seen the name free: its second statement neither takes nor locks the row of the new grant, so the
- * owner's release finds nobody on it. By the statements alone, as no timing stages this.
+ * owner's release finds nobody on it. By the statements alone, as no timing stages this. And a
+ * heartbeat that waits for its row until its time is over.
  * Runs beside others. Also on pgsql18. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,18 +11,21 @@
 
 #include <cmocka.h>
 #include <libpq-fe.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "pgsql_fixture.h"
 #include "pgsql_sql.h"
+#include "test_wait.h"
 
 #define YES DBLOCK_ANSWER_YES
 
+enum { N_ROUNDS = 10, SHORT_US = 150000, LONG_US = 20000000 };
 enum { BYTEA = 17, BYTEAS = 1001 }; /* type numbers, the same on every server */
 
 static struct pgsql_fixture f;
-static struct dblock_connection *holder;
+static struct dblock_connection *holder, *rival;
 
 /* With the schema of the test in the place of the one that the driver replaces. */
 static void run_late(
@@ -76,13 +80,88 @@ static void late_take_of_many__leaves_the_new_grant_alone(void **state)
     expect_left_alone(pgsql_sql_lease_many_take, 7, types, values);
 }
 
+/* ------------------------------------------------------------- a late heartbeat */
+
+struct beat {
+    struct pgsql_fixture fixture;
+    char session[16];
+    int outcome;
+};
+
+static void *renew(void *context)
+{
+    struct beat *beat = context;
+
+    beat->outcome = pgsql_renew(&beat->fixture, holder, beat->session, LONG_US);
+    return NULL;
+}
+
+static int is_waiting(void *context)
+{
+    (void)context;
+    return pgsql_number(f.plain, "SELECT count(*) FROM pg_locks AS l JOIN pg_stat_activity AS a"
+                                 " ON a.pid = l.pid WHERE NOT l.granted AND a.pid IN (SELECT"
+                                 " w.pid FROM pg_stat_activity AS w WHERE pg_backend_pid() ="
+                                 " ANY (pg_blocking_pids(w.pid)))") > 0;
+}
+
+static int is_over(void *context)
+{
+    (void)context;
+    return pgsql_number(f.plain, "SELECT count(*) FROM dblock_session"
+                                 " WHERE expires_at > clock_timestamp()") == 0;
+}
+
+/* PITFALL(S17): such an UPDATE does not look again after it has waited for a row that was locked
+ * and not changed, and revives a session whose time is over. That harms nobody, as whoever takes
+ * the name deletes the row, after a look: one of the two finds that the other was there.
+ * The rest of S17 is shown elsewhere: a heartbeat that changes no time in mysql_driver_test.c,
+ * classes of ttls in unit/options_test.c, guards of row and advisory in unit/guard_test.c and
+ * contract/guard.c, dead sessions in pgsql_driver_test.c, search_path and the limit of a
+ * transaction in pgsql_connection_test.c, joined rows in joined_test.c. */
+static void late_heartbeat__or_a_take_and_never_both(void **state)
+{
+    struct beat beat;
+    pthread_t thread;
+    int n_revived = 0, i, taken;
+
+    (void)state;
+    for (i = 0; i < N_ROUNDS; ++i) {
+        pgsql_fixture_limit(&f, LONG_US, -1);
+        (void)snprintf(beat.session, sizeof beat.session, "s-%d", i);
+        assert_int_equal(YES, pgsql_begin(&f, holder, beat.session, SHORT_US));
+        assert_int_equal(YES, pgsql_take(&f, holder, DBLOCK_LEASE, "beat", "o1", beat.session, 0));
+        pgsql_run(f.plain, "BEGIN; SELECT 1 FROM dblock_session FOR NO KEY UPDATE");
+        beat.fixture = f;
+        assert_int_equal(0, pthread_create(&thread, NULL, renew, &beat));
+        assert_true(test_until(is_waiting, NULL, 5000));
+        assert_true(test_until(is_over, NULL, 5000));
+        pgsql_run(f.plain, "COMMIT");
+        taken = pgsql_take(&f, rival, DBLOCK_LEASE, "beat", "o2", NULL, LONG_US);
+        assert_int_equal(0, pthread_join(thread, NULL));
+        assert_true(beat.outcome == YES || beat.outcome == DBLOCK_ANSWER_NO);
+        assert_false(beat.outcome == YES && taken == YES);
+        n_revived += beat.outcome == YES;
+        if (beat.outcome == YES) {
+            assert_int_equal(DBLOCK_ANSWER_BUSY,
+                pgsql_take(&f, rival, DBLOCK_LEASE, "beat", "o3", NULL, LONG_US));
+            assert_int_equal(YES, pgsql_end(&f, holder, beat.session));
+        } else if (taken == YES) {
+            assert_int_equal(YES, pgsql_drop(&f, rival, DBLOCK_LEASE, "beat", "o2", 0));
+        }
+        pgsql_run(f.plain, "DELETE FROM dblock_session");
+    }
+    print_message("# the heartbeat won %d of %d times\n", n_revived, N_ROUNDS);
+}
+
 static int open_all(void **state)
 {
     (void)state;
     if (pgsql_fixture_open(&f) != 0)
         return -1;
     holder = pgsql_fixture_connect(&f, DBLOCK_ROLE_SHORT);
-    return holder != NULL ? 0 : -1;
+    rival = pgsql_fixture_connect(&f, DBLOCK_ROLE_SHORT);
+    return holder != NULL && rival != NULL ? 0 : -1;
 }
 
 static int close_all(void **state)
@@ -97,6 +176,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(late_take__leaves_the_new_grant_alone),
         cmocka_unit_test(late_take_of_many__leaves_the_new_grant_alone),
+        cmocka_unit_test(late_heartbeat__or_a_take_and_never_both),
     };
 
     return cmocka_run_group_tests(tests, open_all, close_all);
