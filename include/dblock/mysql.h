@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* mysql.h - MySQL 5.7 and later, MariaDB 10.5 and later. Link with
- * libdblock-mysql. */
+/* mysql.h - MySQL 5.7 and later, MariaDB 10.5 and later. Link with libdblock-mysql. What takes
+ * a MYSQL * is declared after <mysql.h> only: include that one first. */
 #ifndef DBLOCK_MYSQL_H
 #define DBLOCK_MYSQL_H
 
