@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* sqlite_connection.c - opening a file with care, waiting for its write lock, and
  * closing. What is run on a connection: sqlite_statement.c. */
-#define _GNU_SOURCE /* ppoll, statx, faccessat's AT_EACCESS */
+#define _GNU_SOURCE /* ppoll, faccessat's AT_EACCESS */
 
 #include "sqlite_connection.h"
 
@@ -123,22 +123,6 @@ static dblock_status check_file_system(const char *path, struct dblock_error *re
         "cannot open %s: it is on %s, where the locks of SQLite do not hold", path, kind);
 }
 
-/* A file that is mounted by itself has another name somewhere, and what belongs to it (the log, its
- * index, the side file) is beside that one and not beside this. 0 too where the kernel (before 5.8)
- * or a filter of system calls does not tell. */
-static int is_mounted_alone(const char *path)
-{
-#ifdef STATX_ATTR_MOUNT_ROOT
-    struct statx file;
-
-    return statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_TYPE, &file) == 0 &&
-        (file.stx_attributes_mask & file.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
-#else
-    (void)path;
-    return 0;
-#endif
-}
-
 static dblock_status check_file(struct dblock_connection *connection, struct dblock_error *reterr)
 {
     const char *path = connection->path;
@@ -156,7 +140,7 @@ static dblock_status check_file(struct dblock_connection *connection, struct dbl
             "cannot open %s: the file has %lu names (hard links), and whoever uses another one "
             "would not meet these locks",
             path, (unsigned long)connection->identity.st_nlink);
-    if (is_mounted_alone(path))
+    if (sqlite_is_mounted_alone(path))
         return dblock_error_set(reterr, DBLOCK_E_UNSUPPORTED, "mount its folder instead of the file",
             "cannot open %s: the file is mounted by itself (a bind mount, as of docker -v), and whoever "
             "uses it by its other path would not meet these locks",
