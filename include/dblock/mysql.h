@@ -173,8 +173,8 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_mysql_guard_(
  * dblock_mysql_release_in - give a lock back with the application's COMMIT
  *
  * As the guard, and the release is part of the transaction: others get the name
- * at the moment when they can see what was written, neither before nor later.
- * After a ROLLBACK it is held as before. Who waits is woken when the lock is
+ * at the moment when they can see what was written, neither before nor later
+ * (with min_hold_ms not before its end). After a ROLLBACK it is held as before. Who waits is woken when the lock is
  * freed after the COMMIT. Two round trips.
  *
  * Free the lock after the end of the transaction, whichever it was: that gives

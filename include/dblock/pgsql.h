@@ -146,8 +146,8 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_pgsql_guard(
  * dblock_pgsql_release_in - give a lock back with the application's COMMIT
  *
  * As the guard, and the release is part of the transaction: others get the name
- * at the moment when they can see what was written, neither before nor later.
- * After a ROLLBACK it is held as before. Who waits is woken by the COMMIT. Two round trips.
+ * at the moment when they can see what was written, neither before nor later
+ * (with min_hold_ms not before its end). After a ROLLBACK it is held as before. Who waits is woken by the COMMIT. Two round trips.
  *
  * Free the lock after the end of the transaction, whichever it was: that gives
  * back what a ROLLBACK left held. Until then dblock_lock_is_held() does not know

@@ -407,6 +407,33 @@ static void released_with_the_commit__is_free_then(struct world *world)
     expect(world, DBLOCK_OK, release(world, 1));
 }
 
+/* min_hold_ms holds for this release as for the plain one; to its holder it is given back. */
+static void released_with_the_commit__keeps_min_hold(struct world *world)
+{
+    struct dblock_options options = options_of(world, LONG_MS);
+    uint64_t begun_ms = test_now_ms();
+
+    if (is_live(world))
+        return;
+    options.min_hold_ms = 1500;
+    expect(world, DBLOCK_OK,
+        dblock_acquire(
+            world->clients[0], world->name, &options, &world->locks[0], &world->error));
+    run(world, 0, world->application->begin);
+    expect(world, DBLOCK_OK, release_in(world, 0));
+    expect(world, DBLOCK_NOT_HELD, release_in(world, 0));
+    run(world, 0, "COMMIT");
+    options = options_of(world, LONG_MS);
+    options.wait_ms = 20000;
+    expect(world, DBLOCK_NOT_HELD, dblock_confirm(world->locks[0], &world->error));
+    expect(world, DBLOCK_NOT_HELD, release(world, 0));
+    expect(world, DBLOCK_OK,
+        dblock_acquire(
+            world->clients[1], world->name, &options, &world->locks[1], &world->error));
+    assert_in_range(test_now_ms() - begun_ms, 1490, 15000);
+    expect(world, DBLOCK_OK, release(world, 1));
+}
+
 static void released_and_rolled_back__is_still_held(struct world *world)
 {
     if (is_live(world))
@@ -477,6 +504,7 @@ static const struct guard_case cases[] = {
     { "plain_sql__guards_as_well", plain_sql__guards_as_well },
     { "guarded__does_not_go_to_another_thread", guarded__does_not_go_to_another_thread },
     { "released_with_the_commit__is_free_then", released_with_the_commit__is_free_then },
+    { "released_with_the_commit__keeps_min_hold", released_with_the_commit__keeps_min_hold },
     { "released_and_rolled_back__is_still_held", released_and_rolled_back__is_still_held },
     { "released_with_the_commit__wakes", released_with_the_commit__wakes },
     { NULL, NULL },

@@ -430,6 +430,10 @@ struct dblock_guarded {
     const unsigned char *owner; /* DBLOCK_ID_SIZE bytes */
     int64_t token;
     uint64_t io_timeout_us;
+    /* What is left of min_hold_ms, 0 nothing: a transaction that gives the lock back leaves a timed
+     * grant of so long instead, under an owner that nobody is. */
+    uint64_t keep_us;
+    unsigned char kept_owner[DBLOCK_ID_SIZE];
 };
 
 /* The first line of a function of a driver that binds a lock to a transaction of the application.
