@@ -27,7 +27,8 @@
  *                        database refused; certainly no effect
  * A conflict that the database resolved against us (deadlock 40P01/1213,
  * serialization 40001, certification, SQLITE_BUSY after the busy limit) is not
- * a failure: it is DBLOCK_OK with DBLOCK_ANSWER_AGAIN, without effect.
+ * a failure: it is DBLOCK_OK with DBLOCK_ANSWER_AGAIN, without effect. Where it was not the lock
+ * that others wanted (a file that stayed locked), `reterr` says what stood in the way all the same.
  * After a failure the library asks connection.is_alive() and closes a dead one.
  *
  * THREADS. A connection is used by one thread at a time; a target by many.

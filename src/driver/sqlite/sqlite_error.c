@@ -101,6 +101,20 @@ static dblock_status refine(int code, int cause, dblock_status status)
     return cause == ENOENT ? DBLOCK_E_SCHEMA : status;
 }
 
+/* Its own limit is over, and nobody may have wanted the lock: it is the file that was busy. */
+static void tell_locked(
+    const struct dblock_connection *connection, int code, struct dblock_error *reterr)
+{
+    int has_name = connection->name != NULL;
+
+    (void)dblock_error_set(reterr, DBLOCK_E_DATABASE,
+        "find out who keeps a transaction open on it, and try again",
+        "cannot %s %s%s%s%s: another program keeps the file locked",
+        connection->action != NULL ? connection->action : "open", has_name ? "\"" : "",
+        has_name ? connection->name : "", has_name ? "\" in " : "", connection->path);
+    dblock_error_native(reterr, code, NULL, 1);
+}
+
 dblock_status sqlite_error(
     struct dblock_connection *connection, int code, struct dblock_error *reterr)
 {
@@ -121,8 +135,13 @@ dblock_status sqlite_error(
     status = sqlite_status_of(code, text);
     hint = entry != NULL ? entry->hint : NULL;
     cause = cause_of(connection, code);
-    if (status == SQLITE_STEP_AGAIN)
-        return connection->is_cancelled ? DBLOCK_CANCELLED : SQLITE_STEP_AGAIN;
+    if (status == SQLITE_STEP_AGAIN && connection->is_cancelled)
+        return DBLOCK_CANCELLED;
+    if (status == SQLITE_STEP_AGAIN) {
+        if (connection->is_patient)
+            tell_locked(connection, code, reterr);
+        return SQLITE_STEP_AGAIN;
+    }
     status = refine(code, cause, status);
     if (status == DBLOCK_E_SCHEMA && (entry == NULL || entry->status != status))
         hint = SQLITE_HINT_INIT;
