@@ -580,9 +580,9 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_break(dblock_client *client, c
 /* [any] The DDL that dblock_schema_install() runs, with comments. Never NULL. */
 DBLOCK_API const char *dblock_schema(const dblock_driver *driver);
 
-/* Creates the tables, or brings them up to this release. Safe to repeat and to
- * run by many at once. E_PERMISSION: the hint has what is missing. E_UNCERTAIN:
- * the answer was lost; call it again. */
+/* Creates the tables, or brings them up to this release, within six I/O limits. Safe to repeat and
+ * to run by many at once. E_PERMISSION: the hint has what is missing. E_UNCERTAIN: the answer was
+ * lost; call it again. */
 DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_schema_install(
     dblock_client *client, struct dblock_error *reterr);
 
