@@ -80,6 +80,8 @@ static int run(const struct question *question, const char *sql)
         bind_grant(statement, question->guarded);
         code = sqlite3_step(statement);
     }
+    while (code == SQLITE_ROW && !sqlite3_stmt_readonly(statement)) /* PRAGMA count_changes */
+        code = sqlite3_step(statement);
     if (code != SQLITE_ROW && code != SQLITE_DONE)
         code = sqlite3_extended_errcode(question->handle);
     (void)sqlite3_finalize(statement);
