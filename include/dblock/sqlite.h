@@ -119,7 +119,8 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_sqlite_acquire_in(dblock_clien
  * writes is atomic with holding the lock, also if this process is stopped in
  * between. A transaction that has not written yet becomes the file's writer by it;
  * BEGIN IMMEDIATE makes it that from the start. Heartbeats wait for the writer, so
- * a guarded transaction must be shorter than half of the ttl.
+ * a guarded transaction must be shorter than half of the ttl. (ROLLBACK TO a savepoint
+ * leaves it the writer, and so the guard in force.)
  *
  * A row or advisory lock must have been acquired with DBLOCK_FENCED, and all who write under
  * it must use that: whoever is granted the name then has written to the file before. Who
