@@ -300,6 +300,18 @@ for url in ${DBLOCK_TEST_PGSQL:+"$DBLOCK_TEST_PGSQL"} ${DBLOCK_TEST_MYSQL_SOCKET
     fi
 done
 
+# Files that may not grow: said, and no end by SIGXFSZ, which COMMAND gets as ever.
+"$DBLOCK" init -q -d "sqlite:$folder/small.db"
+for s in lease insert row advisory; do
+    rm -f "$folder"/small.db-* "$folder/ran"
+    exits 71 "a limit of the size of files, $s" bash -c "ulimit -f 8; exec '$DBLOCK' run -S $s \
+        -d 'sqlite:$folder/small.db' x touch '$folder/ran'"
+    like "$err" 'File too large.*ulimit -f' 'says which'
+    check 'COMMAND has not run' [ ! -e "$folder/ran" ]
+done
+exits 153 "COMMAND's own" "$DBLOCK" run -d "sqlite:$folder/small.db" x -- \
+    bash -c 'ulimit -c 0 -f 1; head -c 9999 /dev/zero > "$0"' "$folder/large"
+
 # A file that is mounted by itself, as `docker -v FILE:FILE` does it: its log and the side file are
 # beside its other path. Its folder may be mounted.
 mkdir "$folder/first" "$folder/second" "$folder/third"

@@ -14,6 +14,7 @@ enum {
 };
 
 static const char hint_room[] = "make room on the disk that the file is on";
+static const char hint_limit[] = "raise the limit of the size of files (ulimit -f)";
 
 static const struct code_entry {
     int code; /* extended; or primary, for all extended codes that are not listed */
@@ -86,14 +87,17 @@ static int cause_of(const struct dblock_connection *connection, int code)
 
     if (primary == SQLITE_FULL) /* or a page limit, but nobody sets one here */
         return is_full(number) ? number : ENOSPC;
-    if (primary == SQLITE_CANTOPEN || (primary == SQLITE_IOERR && is_full(number)))
+    if (primary == SQLITE_CANTOPEN ||
+        (primary == SQLITE_IOERR && (is_full(number) || number == EFBIG)))
         return number;
     return 0;
 }
 
-/* "Unable to open" has causes that the file is not to blame for. */
+/* "Unable to open" and "I/O error" have causes that the file is not to blame for. */
 static dblock_status refine(int code, int cause, dblock_status status)
 {
+    if (cause == EFBIG && status == DBLOCK_E_DATABASE)
+        return DBLOCK_E_SYSTEM;
     if ((code & 0xFF) != SQLITE_CANTOPEN)
         return status;
     if (cause == EMFILE || cause == ENFILE)
@@ -147,6 +151,8 @@ dblock_status sqlite_error(
         hint = SQLITE_HINT_INIT;
     if (status == DBLOCK_E_SYSTEM)
         hint = "raise the limit of open files (ulimit -n), or close some";
+    if (cause == EFBIG)
+        hint = hint_limit;
     if (is_full(cause))
         hint = hint_room;
     if (cause != 0) {
@@ -203,6 +209,9 @@ dblock_status sqlite_system_error(
         break;
     case ENOMEM:
         status = DBLOCK_E_MEMORY;
+        break;
+    case EFBIG:
+        hint = hint_limit;
         break;
     default:
         break;
