@@ -154,8 +154,8 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_sqlite_guard(dblock_lock *lock
  *
  * As the guard, and the release is part of the transaction: others get the name
  * at the moment when they can see what was written, neither before nor later
- * (with min_hold_ms not before its end). After a ROLLBACK it is held as before. Who waits is woken when the lock is
- * freed after the COMMIT.
+ * (with min_hold_ms not before its end). After a ROLLBACK it is held as before.
+ * Who waits is woken when the lock is freed after the COMMIT.
  *
  * Free the lock after the end of the transaction, whichever it was: that gives
  * back what a ROLLBACK left held. Until then dblock_lock_is_held() does not know

@@ -218,8 +218,8 @@ static DBLK_APART dblock_status check_rest(const struct dblock_options *given,
     return DBLOCK_OK;
 }
 
-/* Nothing renews a timed grant, so the name would be free before its minimum time. A longer ttl than
- * was asked for would be no answer either: others count on it when its holder dies. */
+/* Nothing renews a timed grant, so the name would be free before its minimum time. A longer ttl
+ * than was asked for would be no answer either: others count on it when its holder dies. */
 static DBLK_APART dblock_status refuse_min_hold(
     uint64_t min_hold_ms, uint64_t ttl_ms, struct dblock_error *reterr)
 {

@@ -33,8 +33,8 @@ void dblk_event_answered(const struct dblock_answer *answer, struct dblk_event *
     event->remaining_us = answer->remaining_us;
 }
 
-void dblk_event_taken(
-    const struct dblk_attempt *attempt, const struct dblock_answer *answer, struct dblk_event *event)
+void dblk_event_taken(const struct dblk_attempt *attempt, const struct dblock_answer *answer,
+    struct dblk_event *event)
 {
     dblk_event_answered(answer, event);
     if (answer->outcome == DBLOCK_ANSWER_AGAIN)

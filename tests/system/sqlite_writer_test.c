@@ -109,7 +109,8 @@ static void a_step_that_waits_in_vain__answers_again_and_leaves_nothing(void **s
     assert_int_equal(sqlite_fixture_run(&fixture, "BEGIN IMMEDIATE; COMMIT"), SQLITE_OK);
 }
 
-static dblock_status acquire(dblock_client *client, const char *name, int strategy, uint64_t wait_ms)
+static dblock_status acquire(
+    dblock_client *client, const char *name, int strategy, uint64_t wait_ms)
 {
     struct dblock_options options = DBLOCK_OPTIONS_INIT;
     dblock_lock *lock = NULL;

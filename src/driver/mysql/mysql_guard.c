@@ -242,10 +242,14 @@ static dblock_status leave(const struct question *question)
         { MYSQL_LITERAL_BYTES, 0, guarded->subject.name, guarded->subject.name_size },
         { MYSQL_LITERAL_BYTES, 0, guarded->owner, DBLOCK_ID_SIZE } };
     MYSQL_RES *rows;
-    unsigned int code = guarded->keep_us == 0
-        ? run(question, is_lease ? mysql_sql_lease_leave : mysql_sql_insert_leave, literals + 2, 2, "",
-              &rows)
-        : run(question, is_lease ? mysql_sql_lease_keep : mysql_sql_insert_keep, literals, 4, "", &rows);
+    unsigned int code;
+
+    if (guarded->keep_us == 0)
+        code = run(question, is_lease ? mysql_sql_lease_leave : mysql_sql_insert_leave,
+            literals + 2, 2, "", &rows);
+    else
+        code = run(question, is_lease ? mysql_sql_lease_keep : mysql_sql_insert_keep, literals, 4,
+            "", &rows);
 
     if (code != 0)
         return fail(question, code);
