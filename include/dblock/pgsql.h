@@ -12,7 +12,8 @@ extern "C" {
 /* The driver for dblock_open(). URLs: anything that libpq takes
  * (postgresql://..., postgres://..., or "host=... dbname=..."); what a URL
  * leaves open comes from PGHOST, PGPASSWORD, ~/.pgpass, service files, as for
- * every client of libpq. Static; any thread. */
+ * every client of libpq. A name server that is silent keeps no call, but for hosts
+ * that a service file names. Static; any thread. */
 DBLOCK_API const dblock_driver *dblock_pgsql_driver(void);
 
 struct pg_conn; /* PGconn */
