@@ -106,10 +106,14 @@ static char *write_schema(const char *text, const char *schema)
     return result;
 }
 
-/* The schema stands in statements as an identifier, also inside of '...'. */
+/* The schema stands in statements as an identifier, also inside of '...' and of $dblock$...$dblock$,
+ * and in texts with marks like @NAME@ that are filled in later (joined.sql). */
 static int is_schema_fit(const char *schema)
 {
-    return *schema != 0 && strlen(schema) < 64 && strpbrk(schema, "'\\") == NULL;
+    const char *at = strchr(schema, '@');
+
+    return *schema != 0 && strlen(schema) < 64 && strpbrk(schema, "'\\") == NULL &&
+        strstr(schema, "$dblock$") == NULL && (at == NULL || strchr(at + 1, '@') == NULL);
 }
 
 static const char *find_option(const PQconninfoOption *options, const char *keyword)
@@ -247,7 +251,8 @@ dblock_status pgsql_target_open(const struct dblock_target_config *config,
 
     if (!is_schema_fit(schema))
         return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL,
-            "config.schema: a name of 1 to 63 bytes without ' and \\ is needed");
+            "config.schema: a name of 1 to 63 bytes without ', \\, $dblock$ and a second @ is "
+            "needed");
     if (is_ambiguous(config->url))
         return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, "write @ as %40 and / as %2F",
             "not a PostgreSQL URL: its host or database has a @ or a / (or the password has one "
