@@ -13,7 +13,8 @@ extern "C" {
  * (postgresql://..., postgres://..., or "host=... dbname=..."); what a URL
  * leaves open comes from PGHOST, PGPASSWORD, ~/.pgpass, service files, as for
  * every client of libpq. A name server that is silent keeps no call, but for hosts
- * that a service file names. Static; any thread. */
+ * that a service file names. In a database that is not UTF-8 a label that has a character which is
+ * not there is kept with "?" for all but ASCII. Static; any thread. */
 DBLOCK_API const dblock_driver *dblock_pgsql_driver(void);
 
 struct pg_conn; /* PGconn */
