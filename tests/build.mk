@@ -29,7 +29,7 @@ programs_of = $(call to_programs,$(call program_sources,$(1)))
 support_objects = $(call to_objects, \
     $(filter-out $(call program_sources,$(1)),$(call found,tests/$(1)/*.c)))
 
-test_programs := $(foreach suite,$(suites_c),$(call programs_of,$(suite)))
+test_programs := $(foreach suite,$(suites_c) cable,$(call programs_of,$(suite)))
 # Each benchmark is one program, of all files of its folder and of what they share.
 benchmarks := pairs waiting start scale peers
 bench_programs := $(benchmarks:%=$(test_folder)/bench/%)
@@ -90,7 +90,7 @@ $(call programs_of,$(1)): $$(test_folder)/%: $$(BUILD)/obj/tests/%.o $$(support_
 	$$(make_folder)
 	$$(call quiet,LINK,$$@)$$(link) -pie -o $$@ $$< $$(support_$(1)) $$(test_link_libs) $$(cmocka_libs)
 endef
-$(foreach suite,$(suites_c) soak,$(eval $(call suite_programs,$(suite))))
+$(foreach suite,$(suites_c) soak cable,$(eval $(call suite_programs,$(suite))))
 
 # The tests that need no server once more, on a core and strategies made for gcov, to count the
 # branches that they take (ci/run): all else is that of this build. Under -O0 a branch is one of the
@@ -139,7 +139,7 @@ $(example_programs): $(test_folder)/%: $(BUILD)/obj/tests/%.o $(test_libraries)
 	$(make_folder)
 	$(call quiet,LINK,$@)$(link) -pie -o $@ $< $(test_link_libs)
 
-test_sources := $(wildcard tests/lib/*.c tests/fuzz/*.c tests/soak/*.c $(suites_c:%=tests/%/*.c) tests/bench/*/*.c tests/examples/*.c)
+test_sources := $(wildcard tests/lib/*.c tests/fuzz/*.c tests/soak/*.c tests/cable/*.c $(suites_c:%=tests/%/*.c) tests/bench/*/*.c tests/examples/*.c)
 .SECONDARY: $(test_sources:%.c=$(BUILD)/obj/%.o)
 
 # Fuzzers need clang and FLAVOUR=fuzz; none of them needs a server.
@@ -167,12 +167,14 @@ endif
 # processes that has seconds for its turns, or a client with a short I/O limit, does not fit into them
 # with a sanitizer on two processors.
 once := $(if $(filter release cov,$(FLAVOUR)),,%/pgsql_bloat_test %/pgsql_quiet_test %/crowd_test \
-    %/pgsql_durable_test %/keeper_test %_cut_test %_hang_test %_notice_test %/cable_test %/bank_test \
+    %/pgsql_durable_test %/keeper_test %_cut_test %_hang_test %_notice_test %/cable.sh %/bank_test \
     %/mysql_galera_test %/mysql_galera_guard_test)
 # MORE_TESTS: of another build, as PROGRAM or PROGRAM@SERVER (ci/run).
 chosen_tests = $(foreach suite,$(SUITES),$(filter-out %/simulate $(once), \
-    $(call programs_of,$(suite))) $(sort $(wildcard tests/$(suite)/*.sh)))
-test: all $(foreach suite,$(SUITES),$(call programs_of,$(suite)))
+    $(call programs_of,$(suite)) $(sort $(wildcard tests/$(suite)/*.sh))))
+# What tests/system/cable.sh runs.
+cable_programs := $(call programs_of,cable)
+test: all $(foreach suite,$(SUITES),$(call programs_of,$(suite))) $(if $(filter system,$(SUITES)),$(cable_programs))
 	@exec ci/test-run -j $(TEST_JOBS) $(if $(filter release cov,$(FLAVOUR)),-o,-n $(FLAVOUR)) $(BUILD) $(chosen_tests) $(MORE_TESTS)
 
 # With servers (ci/services), as it is they who make most of what goes wrong. The figure is told also

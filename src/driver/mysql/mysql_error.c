@@ -45,6 +45,10 @@ static const struct meaning meanings[] = {
     { 1142, MYSQL_CLASS_REFUSED, DBLOCK_E_PERMISSION, HINT_GRANT },
     { 1143, MYSQL_CLASS_REFUSED, DBLOCK_E_PERMISSION, HINT_GRANT },
     { 1146, MYSQL_CLASS_REFUSED, DBLOCK_E_SCHEMA, HINT_INIT },
+    /* MySQL's last word when it cannot read on: whatever comes as the answer to a statement then,
+     * the statement has not been read */
+    { 1158, MYSQL_CLASS_GONE, DBLOCK_E_CONNECTION, NULL },
+    { 1159, MYSQL_CLASS_GONE, DBLOCK_E_CONNECTION, NULL },
     { 1180, MYSQL_CLASS_REFUSED, DBLOCK_E_UNCERTAIN, NULL }, /* error during COMMIT */
     { 1203, MYSQL_CLASS_GONE, DBLOCK_E_CONNECTION, "raise max_user_connections" },
     { 1205, MYSQL_CLASS_LOCKED, DBLOCK_OK, NULL },
