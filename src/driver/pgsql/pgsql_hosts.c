@@ -164,7 +164,7 @@ dblock_status pgsql_hosts_find(const struct dblock_target *target, const struct 
     else
         status = find_all(&search, call, reterr);
     search.ports.is_begun = 0;
-    if (status == DBLOCK_OK && search.port != NULL && *search.ports.text == 0 &&
+    if (status == DBLOCK_OK && search.ports.text != NULL && *search.ports.text == 0 &&
         !fill_port(&search.ports))
         status = dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "out of memory");
     ret_hosts->host = search.hosts.text;
