@@ -213,7 +213,7 @@ static dblock_status fail(int fault, const char *host, struct dblock_error *rete
 {
     if (fault == EAI_MEMORY)
         return dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "no memory to look a host up");
-    return dblock_error_set(reterr, DBLOCK_E_CONNECTION, NULL,
+    return dblock_error_set(reterr, DBLOCK_E_CONNECTION, "check the host of the URL",
         "cannot connect: the host \"%s\" is not found: %s", host, gai_strerror(fault));
 }
 
