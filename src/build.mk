@@ -199,14 +199,15 @@ $(BUILD)/obj/gen/%.o: $(gen)/%.c $(flags_file)
 
 # ------------------------------------------------------------------- libraries
 
+comma := ,
 # $(1) library without "lib", $(2) objects, $(3) further libraries to link,
-# $(4) files these need to exist first
+# $(4) files these need to exist first, $(5) more for the linker
 define library
 library_files_$(1) := $(BUILD)/lib/lib$(1).so $(BUILD)/lib/lib$(1).a
 
 $(BUILD)/lib/lib$(1).so.$(version): $(2) $(4) src/link/lib$(1).map
 	$$(make_folder)
-	$$(call quiet,LINK,$$@)$$(link) $$(shared_ldflags) -Wl,-soname,lib$(1).so.$(soversion) \
+	$$(call quiet,LINK,$$@)$$(link) $$(shared_ldflags) $(5) -Wl,-soname,lib$(1).so.$(soversion) \
 	    -Wl,--version-script=src/link/lib$(1).map -o $$@ $(2) -L$(BUILD)/lib $(3)
 
 $(BUILD)/lib/lib$(1).so.$(soversion): $(BUILD)/lib/lib$(1).so.$(version)
@@ -224,7 +225,8 @@ libraries := $(if $(core_objects),dblock) $(if $(load_objects),dblock-load) \
 core_library := $(if $(core_objects),$(BUILD)/lib/libdblock.so)
 link_core := $(if $(core_objects),-ldblock)
 
-$(eval $(call library,dblock,$(core_objects),,))
+# A look-up of a name that nobody waits for any more may outlast the last client: its code stays.
+$(eval $(call library,dblock,$(core_objects),,,-Wl$(comma)-z$(comma)nodelete))
 $(eval $(call library,dblock-load,$(load_objects),$(link_core) -ldl,$(core_library)))
 $(foreach driver,$(drivers),$(eval $(call library,dblock-$(driver),$(call driver_objects,$(driver)),\
     $(link_core) $$(client_libs_$(driver)),$(core_library))))

@@ -16,6 +16,8 @@ extern "C" {
  * option-group=NAME. What a URL leaves open comes from the [client] group of the
  * usual option files. A server that asks for the password as it is (PAM) gets it if it is
  * proved (VERIFY_CA) or called localhost; the plugin that asks at the terminal is refused.
+ * A host name is looked up before, and must be found in half of the time for connecting, as the
+ * client library then asks again and cannot be stopped; nor can it for a host of an option file.
  *
  * Who waits for a lease or insert is woken by named locks of the server, GET_LOCK(), over
  * a connection of its own, in order of arrival. Through a proxy that lends out connections

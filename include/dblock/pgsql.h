@@ -12,7 +12,9 @@ extern "C" {
 /* The driver for dblock_open(). URLs: anything that libpq takes
  * (postgresql://..., postgres://..., or "host=... dbname=..."); what a URL
  * leaves open comes from PGHOST, PGPASSWORD, ~/.pgpass, service files, as for
- * every client of libpq. Static; any thread. */
+ * every client of libpq. A name server that is silent keeps no call, but for hosts
+ * that a service file names. In a database that is not UTF-8 a label that has a character which is
+ * not there is kept with "?" for all but ASCII. Static; any thread. */
 DBLOCK_API const dblock_driver *dblock_pgsql_driver(void);
 
 struct pg_conn; /* PGconn */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <time.h>
 
 static uint64_t read_clock(void)
@@ -96,6 +97,13 @@ static void release_memory(void *memory)
     free(memory);
 }
 
+static int look_up(const char *host, struct addrinfo **ret_found)
+{
+    struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
+
+    return getaddrinfo(host, NULL, &hints, ret_found);
+}
+
 const struct dblk_environment dblk_real_environment = {
     .now_us = read_clock,
     .wait = wait_for_descriptors,
@@ -103,6 +111,7 @@ const struct dblk_environment dblk_real_environment = {
     .random = read_random,
     .allocate = malloc,
     .release = release_memory,
+    .look_up = look_up,
 };
 
 static const struct dblk_environment *current = &dblk_real_environment;
@@ -151,6 +160,11 @@ void *dblk_allocate(size_t size)
 void dblk_release(void *memory)
 {
     current->release(memory);
+}
+
+int dblk_look_up(const char *host, struct addrinfo **ret_found)
+{
+    return current->look_up(host, ret_found);
 }
 
 uint64_t dblk_random_u64(void)

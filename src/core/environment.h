@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* environment.h - everything that the core takes from outside the process: the
- * clock, pausing, randomness, memory. One table, so that a test can put another
+ * clock, pausing, randomness, memory, host names. One table, so that a test can put another
  * in its place (a clock that jumps, an allocation that fails, a seeded source). */
 #ifndef DBLK_ENVIRONMENT_H
 #define DBLK_ENVIRONMENT_H
 
+#include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -23,6 +24,9 @@ struct dblk_environment {
     int (*random)(void *bytes, size_t size);
     void *(*allocate)(size_t size); /* NULL when there is none */
     void (*release)(void *memory);  /* takes NULL */
+    /* getaddrinfo() for a stream, of any family; *ret_found is freed by freeaddrinfo(). It may
+     * take minutes. */
+    int (*look_up)(const char *host, struct addrinfo **ret_found);
 };
 
 /* Before the first client is opened, and by tests only. NULL: the real one. */
@@ -41,6 +45,7 @@ int dblk_condition_init(pthread_cond_t *condition); /* 0 or an errno */
 void dblk_wait_condition(pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t until_us);
 void *dblk_allocate(size_t size); /* zeroed; NULL when there is none */
 void dblk_release(void *memory);
+int dblk_look_up(const char *host, struct addrinfo **ret_found);
 uint64_t dblk_random_u64(void); /* for jitter; falls back to the clock */
 
 /* Times saturate: DBLK_NEVER plus anything is DBLK_NEVER. */

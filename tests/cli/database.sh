@@ -156,6 +156,27 @@ for url in postgresql://user:secretword@127.0.0.1:1/d mysql://user:secretword@12
     done
 done
 
+# Passwords that have what they may not have, so that a part of them is taken for something else.
+for scheme in postgresql mysql; do
+    for login in hush@quiet@nohost.invalid hush@quiet/x@h hush@quiet@x:1 12/hushquiet@h \
+        12/hushquiet 12/hush/quiet@h '12/hush?quiet@h' hush/quiet@h '1?hush=quiet/x@h' \
+        'hush@quiet?x@h' 'hush@quiet?x=1@h' 'hush@[quiet]@h' 'hush%quiet@h' 'hush%zz@h' \
+        'hush@quiet#x@h' 'us@er:hushquiet@h'; do
+        # what is taken for a host or a port of this machine is not looked up anywhere
+        "$DBLOCK" run -n -d "$scheme://localhost:$login:1/d" x true > "$folder/out" 2>&1
+        unlike "$(cat "$folder/out")" 'hush|quiet' "$scheme://...$login: is not repeated"
+    done
+    exits 64 "$scheme: a / in the password" "$DBLOCK" run -n -d "$scheme://u:12/secret@h/d" x true
+    like "$err" '%2F' "$scheme: with the way out"
+done
+exits 64 'a @ in the password' "$DBLOCK" run -n -d 'postgresql://u:a@b@h/d' x true
+like "$err" '%40' 'with the way out'
+for url in sqlite://u:secretword@h/d 'sqlite:/x?secretword' postgresql:/u:secretword@h/d \
+    postgresql:u:secretword@h/d mysql:/u:secretword@h/d mysql:u:secretword@h/d; do
+    exits 64 "$url: is no URL" "$DBLOCK" run -n -d "$url" x true
+    unlike "$err" secretword "$url: is not repeated"
+done
+
 # ps: the arguments of a process that waits for a database.
 for scheme in postgresql mysql none; do
     ! has_driver $scheme || break

@@ -2,6 +2,8 @@
 /* mysql_connection_test.c - the MySQL driver's connections and failures: what has been lost,
  * what has not been sent, who lacks which right, and that no password shows.
  * Alone on its server. Also on oracle. */
+#include <mysql.h> /* first: functions that take its type are there then */
+
 #include "mysql_fixture.h"
 
 #include <setjmp.h>
@@ -11,7 +13,6 @@
 #include <arpa/inet.h>
 #include <cmocka.h>
 #include <fcntl.h>
-#include <mysql.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -261,6 +262,47 @@ static void missing_tables__are_e_schema(void **state)
     mysql_close(admin);
 }
 
+/* What stands in texts of ours beside its values is not taken for one of them. */
+static void database_name__may_be_odd(void **state)
+{
+    struct dblock_config config = DBLOCK_CONFIG_INIT;
+    struct dblock_options options = DBLOCK_OPTIONS_INIT;
+    MYSQL *admin = mysql_fixture_admin(&fixture);
+    char url[MYSQL_FIXTURE_URL_MAX];
+    dblock_client *client = NULL;
+    dblock_lock *lock = NULL;
+
+    (void)state;
+    if (admin == NULL)
+        return;
+    assert_int_equal(mysql_fixture_run(admin,
+                         "DROP DATABASE IF EXISTS `dblock_test_a?``b`; "
+                         "CREATE DATABASE `dblock_test_a?``b`; "
+                         "GRANT ALL ON `dblock_test_a?``b`.* TO '%s'@'127.0.0.1'",
+                         mysql_fixture_user(&fixture)),
+        0);
+    config.schema = "dblock_test_a?`b";
+    options.heartbeat = DBLOCK_HEARTBEAT_OFF;
+    assert_int_equal(dblock_open(dblock_mysql_driver(),
+                         mysql_fixture_url(&fixture, url, NULL, NULL, NULL), &config, &client,
+                         &fixture.error),
+        DBLOCK_OK);
+    assert_int_equal(dblock_schema_install(client, &fixture.error), DBLOCK_OK);
+    assert_int_equal(
+        dblock_acquire(client, "odd", &options, &lock, &fixture.error), DBLOCK_OK);
+    assert_int_equal(mysql_fixture_run(admin, "START TRANSACTION"), 0);
+    assert_int_equal(dblock_mysql_guard(lock, admin, &fixture.error), DBLOCK_OK);
+    dblock_lock_free(lock);
+    options.heartbeat = 0;
+    options.strategy = DBLOCK_ROW;
+    assert_int_equal(
+        dblock_mysql_acquire_in(client, admin, "odd", &options, NULL, &fixture.error), DBLOCK_OK);
+    assert_int_equal(mysql_fixture_run(admin, "ROLLBACK"), 0);
+    dblock_close(client);
+    assert_int_equal(mysql_fixture_run(admin, "DROP DATABASE `dblock_test_a?``b`"), 0);
+    mysql_close(admin);
+}
+
 static void *run_install(void *argument)
 {
     struct dblock_error error;
@@ -413,6 +455,7 @@ int main(void)
         cmocka_unit_test(killed_connection__is_known_before_the_next_statement),
         cmocka_unit_test(forked_child__leaves_the_parents_connection_alone),
         cmocka_unit_test(missing_tables__are_e_schema),
+        cmocka_unit_test(database_name__may_be_odd),
         cmocka_unit_test(install__may_run_by_many_at_once),
         cmocka_unit_test(missing_rights__are_e_permission),
         cmocka_unit_test(read_only_server__is_e_read_only),

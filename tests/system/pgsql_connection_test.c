@@ -263,15 +263,27 @@ static void urls__are_judged_without_showing_them(void **state)
         assert_non_null(target);
         f.driver->target_close(target);
     }
-    assert_null(pgsql_fixture_target(&f, "host=x", "a'b", SECOND));
-    assert_int_equal(DBLOCK_E_ARGUMENT, f.status);
+}
+
+/* What would end a text of ours in which it stands, or be taken for a mark in it. */
+static void schema_name_that_is_unfit__is_refused(void **state)
+{
+    static const char *const names[] = { "a'b", "a\\b", "we\"ird, x$dblock$", "x@NAME@y", "@HIGH@" };
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof names / sizeof names[0]; ++i) {
+        assert_null(pgsql_fixture_target(&f, "host=x", names[i], SECOND));
+        assert_int_equal(DBLOCK_E_ARGUMENT, f.status);
+        assert_non_null(strstr(f.error.message, "config.schema"));
+    }
 }
 
 static void schema_name__may_be_odd(void **state)
 {
     struct dblock_target *target =
-        pgsql_fixture_target(&f, f.url, "dblock \"odd\"; -- \xc3\xa4", 5 * SECOND);
-    struct dblock_connection *c;
+        pgsql_fixture_target(&f, f.url, "dblock \"odd\"; $x$ a@b, -- \xc3\xa4", 5 * SECOND);
+    struct dblock_connection *c, *holder, *waiter;
 
     (void)state;
     c = pgsql_fixture_connect_to(&f, target, DBLOCK_ROLE_SHORT);
@@ -286,9 +298,16 @@ static void schema_name__may_be_odd(void **state)
         DBLOCK_OK, f.driver->connection.verify(c, &f.call, &f.answer, &f.error));
     assert_int_equal(YES, pgsql_take(&f, c, DBLOCK_LEASE, "odd", "o1", NULL, SECOND));
     assert_int_equal(YES, pgsql_take(&f, c, DBLOCK_INSERT, "odd", "o1", NULL, SECOND));
+    assert_int_equal(YES, pgsql_seed(&f, c, "odd"));
+    holder = pgsql_fixture_connect_to(&f, target, DBLOCK_ROLE_ROW);
+    waiter = pgsql_fixture_connect_to(&f, target, DBLOCK_ROLE_ROW);
+    assert_int_equal(YES, pgsql_lock(&f, holder, DBLOCK_ROW, "odd", 0));
+    assert_int_equal(BUSY, pgsql_lock(&f, waiter, DBLOCK_ROW, "odd", SECOND / 10));
+    pgsql_fixture_disconnect(&f, holder, DBLOCK_CLOSE_POLITE);
+    pgsql_fixture_disconnect(&f, waiter, DBLOCK_CLOSE_POLITE);
     pgsql_fixture_disconnect(&f, c, DBLOCK_CLOSE_POLITE);
     f.driver->target_close(target);
-    pgsql_run(f.plain, "DROP SCHEMA \"dblock \"\"odd\"\"; -- \xc3\xa4\" CASCADE");
+    pgsql_run(f.plain, "DROP SCHEMA \"dblock \"\"odd\"\"; $x$ a@b, -- \xc3\xa4\" CASCADE");
 }
 
 static void missing_rights_and_read_only__are_told_apart(void **state)
@@ -433,6 +452,7 @@ int main(void)
         cmocka_unit_test_setup(descriptors__close_on_exec, renew_limit),
         cmocka_unit_test_setup(refusals__have_their_own_status, renew_limit),
         cmocka_unit_test_setup(urls__are_judged_without_showing_them, renew_limit),
+        cmocka_unit_test(schema_name_that_is_unfit__is_refused),
         cmocka_unit_test_setup(schema_name__may_be_odd, renew_limit),
         cmocka_unit_test_setup(missing_rights_and_read_only__are_told_apart, renew_limit),
         cmocka_unit_test_setup(role_defaults__decide_nothing, renew_limit),

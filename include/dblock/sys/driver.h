@@ -420,6 +420,20 @@ DBLOCK_API uint64_t dblock_clock_us(void);
 DBLOCK_API int dblock_fd_wait(
     int fd, short events, const struct dblock_call *call, int heed_cancel);
 
+#define DBLOCK_ADDRESS_SIZE 72
+#define DBLOCK_ADDRESSES_MAX 16
+
+struct dblock_addresses {
+    size_t n;
+    char texts[DBLOCK_ADDRESSES_MAX][DBLOCK_ADDRESS_SIZE]; /* in digits */
+};
+
+/* Before a client library would look `host` up itself, in a call that nobody can end. OK: the
+ * addresses that it has; none if there is nothing to look up (it is an address, localhost, a path,
+ * or ""), or no thread to do it. CANCELLED; E_CONNECTION: not within the call, or it has none. */
+DBLOCK_API dblock_status dblock_host_look_up(const char *host, const struct dblock_call *call,
+    struct dblock_addresses *ret_addresses, struct dblock_error *reterr);
+
 /* DBLOCK_ID_SIZE bytes as 32 lower-case hex digits and a zero into `text`. */
 DBLOCK_API void dblock_id_text(const unsigned char *id, char text[40]);
 

@@ -98,14 +98,15 @@ unsigned int mysql_application_run(const struct mysql_application *application, 
     MYSQL_RES **ret_rows)
 {
     MYSQL *mysql = application->mysql;
-    char qualified[SQL_SIZE];
-    char sql[2 * SQL_SIZE];
+    char filled[SQL_SIZE];
+    char whole[2 * SQL_SIZE];
 
     *ret_rows = NULL;
-    if (!qualify(application->database, text, clause, qualified, sizeof qualified) ||
-        !mysql_text_fill(sql, sizeof sql, qualified, literals, n_literals))
+    /* in this order: a database may have a "?" in its name, and a literal has letters of hex only */
+    if (!mysql_text_fill(filled, sizeof filled, text, literals, n_literals) ||
+        !qualify(application->database, filled, clause, whole, sizeof whole))
         return CR_OUT_OF_MEMORY;
-    if (mysql_real_query(mysql, sql, (unsigned long)strlen(sql)) != 0)
+    if (mysql_real_query(mysql, whole, (unsigned long)strlen(whole)) != 0)
         return mysql_errno(mysql);
     *ret_rows = mysql_store_result(mysql);
     return mysql_errno(mysql);

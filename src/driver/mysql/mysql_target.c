@@ -266,6 +266,9 @@ static dblock_status parse_url(
         return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, "write # as %23",
             "mysql URL: a # that is not escaped");
     authority = strcspn(text, "/?");
+    if (strchr(text + authority, '@') != NULL)
+        return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, "write @ as %40, / as %2F and ? as %3F",
+            "mysql URL: an @ behind the host (or the password has a / or a ? that is not escaped)");
     status = parse_authority(target, text, authority, reterr);
     if (status != DBLOCK_OK)
         return status;

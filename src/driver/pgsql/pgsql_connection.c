@@ -4,6 +4,7 @@
 
 #include "pgsql_cancel.h"
 #include "pgsql_error.h"
+#include "pgsql_hosts.h"
 #include "pgsql_line.h"
 #include "pgsql_statement.h"
 
@@ -60,25 +61,47 @@ static int finish_connecting(PGconn *pg, const struct dblock_call *call)
     }
 }
 
+/* Sends nothing yet, or the first bytes. */
+static dblock_status begin_connecting(struct dblock_connection *connection,
+    const struct dblock_call *call, struct dblock_error *reterr)
+{
+    const struct dblock_target *target = connection->target;
+    const size_t n = target->n_values;
+    const char **options = calloc(2 * (n + PGSQL_HOSTS_OPTIONS + 1), sizeof *options);
+    const char **values = options != NULL ? options + n + PGSQL_HOSTS_OPTIONS + 1 : NULL;
+    struct pgsql_hosts hosts;
+    char application[64];
+    dblock_status status;
+
+    if (options == NULL)
+        return dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "out of memory");
+    status = pgsql_hosts_find(target, call, &hosts, reterr);
+    if (status != DBLOCK_OK)
+        goto done;
+    memcpy(options, target->keywords, n * sizeof *options);
+    memcpy(values, target->values, n * sizeof *values);
+    if (!target->names_application) {
+        name_application(target, connection->role, application);
+        values[n - 1] = application;
+    }
+    pgsql_hosts_add(&hosts, options, values, n);
+    connection->pg = PQconnectStartParams(options, values, 0);
+    if (connection->pg == NULL)
+        status = dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "out of memory");
+done:
+    pgsql_hosts_free(&hosts);
+    free(options);
+    return status;
+}
+
 static dblock_status start(struct dblock_connection *connection, const struct dblock_call *call,
     struct dblock_error *reterr)
 {
-    const struct dblock_target *target = connection->target;
-    const char **values = malloc((target->n_values + 1) * sizeof *values);
-    char application[64];
+    dblock_status status = begin_connecting(connection, call, reterr);
     int outcome;
 
-    if (values == NULL)
-        return dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "out of memory");
-    memcpy(values, target->values, (target->n_values + 1) * sizeof *values);
-    if (!target->names_application) {
-        name_application(target, connection->role, application);
-        values[target->n_values - 1] = application;
-    }
-    connection->pg = PQconnectStartParams((const char *const *)target->keywords, values, 0);
-    free(values);
-    if (connection->pg == NULL)
-        return dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "out of memory");
+    if (status != DBLOCK_OK)
+        return status;
     (void)PQsetNoticeReceiver(connection->pg, ignore_notice, NULL);
     /* the only way to the SQLSTATE of a refused login */
     (void)PQsetErrorVerbosity(connection->pg, PQERRORS_VERBOSE);

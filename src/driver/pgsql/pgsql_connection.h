@@ -18,6 +18,7 @@ struct dblock_connection {
     int is_lent;    /* the application's: taken and given back for each message, see pgsql_loan.h */
     int is_direct;  /* and it leads to one session of the server */
     int server_pid; /* of it, as libpq knows that; 0 not asked yet */
+    int takes_ascii_only; /* texts for people: the database's encoding has not all characters */
     int is_holding; /* row: its transaction has the lock */
     uint64_t slice_us; /* how long one wait on the server may last */
     int has_queue;     /* those who wait may call the procedures that do it */

@@ -2,6 +2,7 @@
 /* pgsql_hold.c - the steps of lease and insert: the same code over two tables.
  * What makes them safe is said at the statements, in sql/lease.sql. */
 #include "pgsql_error.h"
+#include "pgsql_fit.h"
 #include "pgsql_grant.h"
 #include "pgsql_line.h"
 #include "pgsql_statement.h"
@@ -110,6 +111,7 @@ static dblock_status attempt(const struct pgsql_hold *hold, struct dblock_connec
     struct dblock_grant *holder, struct dblock_answer *answer, struct dblock_error *reterr)
 {
     const struct dblock_target *target = connection->target;
+    char host[PGSQL_FIT_SIZE], label[PGSQL_FIT_SIZE];
     struct pgsql_parameters parameters;
     struct pgsql_message message;
     dblock_status status;
@@ -135,8 +137,8 @@ static dblock_status attempt(const struct pgsql_hold *hold, struct dblock_connec
     parameters.n = 3;
     pgsql_put_id(&parameters, take->owner);
     pgsql_put_duration(&parameters, take->ttl_us);
-    pgsql_put_text(&parameters, take->label);
-    pgsql_put_text(&parameters, target->host);
+    pgsql_put_text(&parameters, pgsql_fit(connection, take->label, label));
+    pgsql_put_text(&parameters, pgsql_fit(connection, target->host, host));
     pgsql_put_int64(&parameters, target->pid);
     pgsql_message_add(&message, hold->take, &parameters);
     status = pgsql_message_run(&message, reterr);
@@ -157,6 +159,8 @@ dblock_status pgsql_hold_take(const struct pgsql_hold *hold, struct dblock_conne
     dblock_status status =
         attempt(hold, connection, call, take, 0, holder, answer, reterr);
 
+    if (pgsql_fit_is_wanted(connection, status, reterr))
+        status = attempt(hold, connection, call, take, 0, holder, answer, reterr);
     if (status != DBLOCK_OK || answer->outcome != 0)
         return status;
     return attempt(hold, connection, call, take, 1, holder, answer, reterr);

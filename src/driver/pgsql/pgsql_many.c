@@ -2,6 +2,7 @@
 /* pgsql_many.c - several names of lease or insert at once. What makes that safe is said at the
  * statements, in sql/many.sql. */
 #define _DEFAULT_SOURCE /* htobe32 */
+#include "pgsql_fit.h"
 #include "pgsql_grant.h"
 #include "pgsql_line.h"
 #include "pgsql_statement.h"
@@ -215,6 +216,7 @@ static void add_statements(const struct attempt *attempt, struct pgsql_message *
     const struct dblock_target *target = attempt->connection->target;
     const struct dblock_take *terms = attempt->terms;
     const struct arrays *arrays = attempt->arrays;
+    char host[PGSQL_FIT_SIZE], label[PGSQL_FIT_SIZE];
     struct pgsql_parameters parameters;
     int k;
 
@@ -228,8 +230,8 @@ static void add_statements(const struct attempt *attempt, struct pgsql_message *
     parameters.n = 2;
     pgsql_put_duration(&parameters, terms->ttl_us);
     put(&parameters, &arrays->owners, 1);
-    pgsql_put_text(&parameters, terms->label);
-    pgsql_put_text(&parameters, target->host);
+    pgsql_put_text(&parameters, pgsql_fit(attempt->connection, terms->label, label));
+    pgsql_put_text(&parameters, pgsql_fit(attempt->connection, target->host, host));
     pgsql_put_int64(&parameters, target->pid);
     pgsql_message_add(message, attempt->hold->many_take, &parameters);
     parameters.n = 1;
@@ -325,6 +327,8 @@ dblock_status pgsql_hold_take_many(const struct pgsql_hold *hold,
 
     fill(&arrays, connection->target, hold->strategy, many, 1);
     status = take(&attempt, ret_place, holder, answer, reterr);
+    if (pgsql_fit_is_wanted(connection, status, reterr))
+        status = take(&attempt, ret_place, holder, answer, reterr);
     if (status != DBLOCK_OK || answer->outcome != 0)
         return status;
     status = clear_all(&attempt, ret_place, answer, reterr);

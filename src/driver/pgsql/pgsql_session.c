@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* pgsql_session.c - the rows that heartbeats renew. */
 #include "pgsql_error.h"
+#include "pgsql_fit.h"
 #include "pgsql_grant.h"
 #include "pgsql_statement.h"
 #include "pgsql_steps.h"
 
-dblock_status pgsql_session_begin(struct dblock_connection *connection,
-    const struct dblock_call *call, const unsigned char *session, uint64_t ttl_us,
-    struct dblock_answer *answer, struct dblock_error *reterr)
+static dblock_status begin(struct dblock_connection *connection, const struct dblock_call *call,
+    const unsigned char *session, uint64_t ttl_us, struct dblock_answer *answer,
+    struct dblock_error *reterr)
 {
     const struct dblock_target *target = connection->target;
+    char host[PGSQL_FIT_SIZE], label[PGSQL_FIT_SIZE];
     struct pgsql_parameters parameters;
     struct pgsql_message message;
     dblock_status status;
@@ -18,9 +20,9 @@ dblock_status pgsql_session_begin(struct dblock_connection *connection,
     pgsql_put_id(&parameters, session);
     pgsql_put_duration(&parameters, ttl_us);
     pgsql_put_int64(&parameters, (int64_t)ttl_us);
-    pgsql_put_text(&parameters, target->host);
+    pgsql_put_text(&parameters, pgsql_fit(connection, target->host, host));
     pgsql_put_int64(&parameters, target->pid);
-    pgsql_put_text(&parameters, target->label);
+    pgsql_put_text(&parameters, pgsql_fit(connection, target->label, label));
     pgsql_message_init(&message, connection, call, "begin a session", NULL, PGSQL_WRITES);
     status = pgsql_message_ask(&message, STATEMENT_SESSION_BEGIN, &parameters, reterr);
     if (status == DBLOCK_OK) {
@@ -29,6 +31,17 @@ dblock_status pgsql_session_begin(struct dblock_connection *connection,
         answer->outcome = DBLOCK_ANSWER_YES;
     }
     return pgsql_message_fini(&message, status, answer);
+}
+
+dblock_status pgsql_session_begin(struct dblock_connection *connection,
+    const struct dblock_call *call, const unsigned char *session, uint64_t ttl_us,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    dblock_status status = begin(connection, call, session, ttl_us, answer, reterr);
+
+    if (pgsql_fit_is_wanted(connection, status, reterr))
+        status = begin(connection, call, session, ttl_us, answer, reterr);
+    return status;
 }
 
 dblock_status pgsql_session_renew(struct dblock_connection *connection,

@@ -20,6 +20,24 @@ static char *copy_text(const char *text)
     return copy;
 }
 
+/* To libpq a password ends at the first "@", and at the first "/": the rest of one that has them as
+ * they are becomes a host or a database, which messages name. */
+static int is_ambiguous(const char *url)
+{
+    const char *text = strstr(url, "://");
+    const char *host, *path;
+
+    if (text == NULL || text != url + strspn(url, "abcdefghijklmnopqrstuvwxyz"))
+        return 0;
+    text += 3;
+    host = text + strcspn(text, "@/");
+    host = *host == '@' ? host + 1 : text;
+    path = host + strcspn(host, "/?");
+    if (memchr(host, '@', (size_t)(path - host)) != NULL)
+        return 1;
+    return *path == '/' && strcspn(path + 1, "@/") < strcspn(path + 1, "?");
+}
+
 /* What libpq says about a URL quotes pieces of it, and any piece may be of the password. */
 static void copy_without_quotations(char *target, size_t size, const char *source)
 {
@@ -88,10 +106,14 @@ static char *write_schema(const char *text, const char *schema)
     return result;
 }
 
-/* The schema stands in statements as an identifier, also inside of '...'. */
+/* The schema stands in statements as an identifier, also inside of '...' and of $dblock$...$dblock$,
+ * and in texts with marks like @NAME@ that are filled in later (joined.sql). */
 static int is_schema_fit(const char *schema)
 {
-    return *schema != 0 && strlen(schema) < 64 && strpbrk(schema, "'\\") == NULL;
+    const char *at = strchr(schema, '@');
+
+    return *schema != 0 && strlen(schema) < 64 && strpbrk(schema, "'\\") == NULL &&
+        strstr(schema, "$dblock$") == NULL && (at == NULL || strchr(at + 1, '@') == NULL);
 }
 
 static const char *find_option(const PQconninfoOption *options, const char *keyword)
@@ -229,7 +251,12 @@ dblock_status pgsql_target_open(const struct dblock_target_config *config,
 
     if (!is_schema_fit(schema))
         return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, NULL,
-            "config.schema: a name of 1 to 63 bytes without ' and \\ is needed");
+            "config.schema: a name of 1 to 63 bytes without ', \\, $dblock$ and a second @ is "
+            "needed");
+    if (is_ambiguous(config->url))
+        return dblock_error_set(reterr, DBLOCK_E_ARGUMENT, "write @ as %40 and / as %2F",
+            "not a PostgreSQL URL: its host or database has a @ or a / (or the password has one "
+            "that is not escaped)");
     options = PQconninfoParse(config->url, &complaint);
     if (options == NULL && complaint != NULL && strcmp(complaint, "out of memory\n") == 0) {
         status = dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "no memory for the URL");

@@ -3,7 +3,9 @@
 --
 -- In all files of this folder:
 -- "dblock_schema." stands for the schema of the tables, which is written into the
--- text when a client is opened: search_path decides nothing.
+-- text when a client is opened, and what else is named is of pg_catalog: search_path decides
+-- nothing. Own sessions have one of pg_catalog alone. What comes before that is set, and all that
+-- runs in a transaction of the application (guard.sql, joined.sql), names operators in full.
 -- Own connections run READ COMMITTED: each statement sees every commit that was
 -- acknowledged before it began. Clocks are clock_timestamp(), which moves on while a
 -- statement waits; now() does not.
@@ -29,31 +31,34 @@
 -- forgets is handed out twice.
 SELECT pg_catalog.clock_timestamp(), o.is_direct, pg_catalog.pg_is_in_recovery(),
     pg_catalog.current_setting('deadlock_timeout'),
-    CASE WHEN pg_catalog.has_schema_privilege(pg_catalog.to_regnamespace($7::text), 'USAGE')
+    CASE WHEN pg_catalog.has_schema_privilege(
+            pg_catalog.to_regnamespace($7::pg_catalog.text), 'USAGE')
         THEN pg_catalog.has_function_privilege(
-                pg_catalog.to_regproc($7::text || '.dblock_stand'), 'EXECUTE')
+                pg_catalog.to_regproc(pg_catalog.concat($7::pg_catalog.text, '.dblock_stand')), 'EXECUTE')
             AND pg_catalog.has_function_privilege(
-                pg_catalog.to_regproc($7::text || '.dblock_queue'), 'EXECUTE')
+                pg_catalog.to_regproc(pg_catalog.concat($7::pg_catalog.text, '.dblock_queue')), 'EXECUTE')
     END,
-    CASE WHEN o.is_direct THEN
-        pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false)
-        || pg_catalog.set_config('default_transaction_isolation', 'read committed', false)
-        || pg_catalog.set_config('lock_timeout', $2::text, false)
-        || pg_catalog.set_config('statement_timeout', $2::text, false)
-        || pg_catalog.set_config('idle_in_transaction_session_timeout', $8::text, false)
-        || pg_catalog.set_config('tcp_keepalives_idle', $3::text, false)
-        || pg_catalog.set_config('tcp_keepalives_interval', $4::text, false)
-        || pg_catalog.set_config('tcp_keepalives_count', '3', false)
-        || pg_catalog.set_config('tcp_user_timeout', $5::text, false)
-        || pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', false)
-        || pg_catalog.set_config('enable_seqscan', 'off', false)
-        || pg_catalog.set_config('jit', 'off', false)
+    CASE WHEN o.is_direct THEN pg_catalog.concat(
+        pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false),
+        pg_catalog.set_config('default_transaction_isolation', 'read committed', false),
+        pg_catalog.set_config('lock_timeout', $2::pg_catalog.text, false),
+        pg_catalog.set_config('statement_timeout', $2::pg_catalog.text, false),
+        pg_catalog.set_config('idle_in_transaction_session_timeout', $8::pg_catalog.text, false),
+        pg_catalog.set_config('tcp_keepalives_idle', $3::pg_catalog.text, false),
+        pg_catalog.set_config('tcp_keepalives_interval', $4::pg_catalog.text, false),
+        pg_catalog.set_config('tcp_keepalives_count', '3', false),
+        pg_catalog.set_config('tcp_user_timeout', $5::pg_catalog.text, false),
+        pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', false),
+        pg_catalog.set_config('enable_seqscan', 'off', false),
+        pg_catalog.set_config('jit', 'off', false))
     END,
     CASE WHEN o.is_direct
-            AND ($6::text = 'off' OR pg_catalog.current_setting('synchronous_commit') = 'off') THEN
-        pg_catalog.set_config('synchronous_commit', $6::text, false)
+            AND ($6::pg_catalog.text OPERATOR(pg_catalog.=) 'off'
+                OR pg_catalog.current_setting('synchronous_commit') OPERATOR(pg_catalog.=) 'off') THEN
+        pg_catalog.set_config('synchronous_commit', $6::pg_catalog.text, false)
     END
-FROM (SELECT pg_catalog.pg_backend_pid() = $1::integer AS is_direct OFFSET 0) AS o;
+FROM (SELECT pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) $1::integer AS is_direct
+    OFFSET 0) AS o;
 
 -- name: connection_open_14
 -- in: $1 as above, $2 how often a running statement looks after its client (text, ms)
@@ -61,9 +66,9 @@ FROM (SELECT pg_catalog.pg_backend_pid() = $1::integer AS is_direct OFFSET 0) AS
 -- PostgreSQL 14 and later: the server's session of a dead client ends although it
 -- runs or waits; and an idle one is not ended for being idle.
 -- Safe behind a pooler for the same reason as above: nothing is set there.
-SELECT CASE WHEN pg_catalog.pg_backend_pid() = $1::integer THEN
-    pg_catalog.set_config('client_connection_check_interval', $2::text, false)
-    || pg_catalog.set_config('idle_session_timeout', '0', false)
+SELECT CASE WHEN pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) $1::integer THEN pg_catalog.concat(
+    pg_catalog.set_config('client_connection_check_interval', $2::pg_catalog.text, false),
+    pg_catalog.set_config('idle_session_timeout', '0', false))
 END;
 
 -- name: connection_open_17
@@ -71,7 +76,7 @@ END;
 -- out: the setting
 -- PostgreSQL 17 and later: a row lock is a transaction, which may be long.
 -- Safe behind a pooler for the same reason as above: nothing is set there.
-SELECT CASE WHEN pg_catalog.pg_backend_pid() = $1::integer THEN
+SELECT CASE WHEN pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) $1::integer THEN
     pg_catalog.set_config('transaction_timeout', '0', false)
 END;
 
@@ -80,7 +85,7 @@ END;
 -- out: clock, is it a direct connection
 -- Over a connection of the application: nothing is set, now or later.
 -- Reads nothing and waits for nothing.
-SELECT pg_catalog.clock_timestamp(), pg_catalog.pg_backend_pid() = $1::integer;
+SELECT pg_catalog.clock_timestamp(), pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) $1::integer;
 
 -- name: pooled_settings
 -- in: $1 lock and statement limit (text, ms)
@@ -89,11 +94,11 @@ SELECT pg_catalog.clock_timestamp(), pg_catalog.pg_backend_pid() = $1::integer;
 -- COMMITTED and before the statement proper: holds for this transaction only, so nothing stays
 -- behind. Labels are UTF-8, whatever the application reads and writes.
 -- A statement that lowers the commit mode for itself (lease_drop) comes after it.
-SELECT pg_catalog.set_config('lock_timeout', $1::text, true),
-    pg_catalog.set_config('statement_timeout', $1::text, true),
+SELECT pg_catalog.set_config('lock_timeout', $1::pg_catalog.text, true),
+    pg_catalog.set_config('statement_timeout', $1::pg_catalog.text, true),
     pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
     pg_catalog.set_config('client_encoding', 'UTF8', true),
-    CASE WHEN pg_catalog.current_setting('synchronous_commit') = 'off' THEN
+    CASE WHEN pg_catalog.current_setting('synchronous_commit') OPERATOR(pg_catalog.=) 'off' THEN
         pg_catalog.set_config('synchronous_commit', 'on', true)
     END;
 

@@ -1,7 +1,9 @@
 -- SPDX-License-Identifier: MIT
 -- guard.sql - what runs on a connection of the application, in its open transaction.
 -- What holds for every statement is said in connection.sql, but the settings of that
--- connection are the application's: isolation, search_path, limits.
+-- connection are the application's: isolation, search_path, limits. Operators and types would be
+-- looked for in that search_path, also the one behind IN, so they are named in full. Named so they
+-- all have one precedence.
 
 -- name: lease_guard
 -- in: $1 name (bytea), $2 owner (bytea), $3 token
@@ -21,21 +23,27 @@
 WITH pinned AS MATERIALIZED (
     SELECT 1 AS one
     FROM dblock_schema.dblock_lease AS l
-    WHERE l.name = $1 AND l.owner = $2 AND l.token = $3
-        AND CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
+    WHERE l.name OPERATOR(pg_catalog.=) $1 AND l.owner OPERATOR(pg_catalog.=) $2
+        AND l.token OPERATOR(pg_catalog.=) $3
+        AND CASE WHEN l.session IS NULL
+            THEN l.expires_at OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp()
             ELSE EXISTS (SELECT 1 FROM dblock_schema.dblock_session AS s
-                WHERE s.id = l.session AND s.expires_at > pg_catalog.clock_timestamp()) END
+                WHERE s.id OPERATOR(pg_catalog.=) l.session
+                    AND s.expires_at OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp()) END
     FOR SHARE OF l SKIP LOCKED
 )
 SELECT EXISTS (SELECT 1 FROM pinned), seen.token, seen.is_own, seen.is_in_force,
-    pg_catalog.current_setting('transaction_isolation') IN ('read committed', 'read uncommitted')
+    pg_catalog.current_setting('transaction_isolation')
+        OPERATOR(pg_catalog.=) ANY ('{read committed,read uncommitted}')
 FROM (SELECT 1) AS one LEFT JOIN (
-    SELECT l.token, coalesce(l.owner = $2, false) AS is_own,
-        CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
+    SELECT l.token, coalesce(l.owner OPERATOR(pg_catalog.=) $2, false) AS is_own,
+        CASE WHEN l.session IS NULL
+            THEN l.expires_at OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp()
             ELSE EXISTS (SELECT 1 FROM dblock_schema.dblock_session AS s
-                WHERE s.id = l.session AND s.expires_at > pg_catalog.clock_timestamp())
+                WHERE s.id OPERATOR(pg_catalog.=) l.session
+                    AND s.expires_at OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp())
             END AS is_in_force
-    FROM dblock_schema.dblock_lease AS l WHERE l.name = $1) AS seen ON true;
+    FROM dblock_schema.dblock_lease AS l WHERE l.name OPERATOR(pg_catalog.=) $1) AS seen ON true;
 
 -- name: insert_guard
 -- in: as lease_guard
@@ -44,21 +52,27 @@ FROM (SELECT 1) AS one LEFT JOIN (
 WITH pinned AS MATERIALIZED (
     SELECT 1 AS one
     FROM dblock_schema.dblock_insert AS l
-    WHERE l.name = $1 AND l.owner = $2 AND l.token = $3
-        AND CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
+    WHERE l.name OPERATOR(pg_catalog.=) $1 AND l.owner OPERATOR(pg_catalog.=) $2
+        AND l.token OPERATOR(pg_catalog.=) $3
+        AND CASE WHEN l.session IS NULL
+            THEN l.expires_at OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp()
             ELSE EXISTS (SELECT 1 FROM dblock_schema.dblock_session AS s
-                WHERE s.id = l.session AND s.expires_at > pg_catalog.clock_timestamp()) END
+                WHERE s.id OPERATOR(pg_catalog.=) l.session
+                    AND s.expires_at OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp()) END
     FOR SHARE OF l SKIP LOCKED
 )
 SELECT EXISTS (SELECT 1 FROM pinned), seen.token, seen.is_own, seen.is_in_force,
-    pg_catalog.current_setting('transaction_isolation') IN ('read committed', 'read uncommitted')
+    pg_catalog.current_setting('transaction_isolation')
+        OPERATOR(pg_catalog.=) ANY ('{read committed,read uncommitted}')
 FROM (SELECT 1) AS one LEFT JOIN (
-    SELECT l.token, coalesce(l.owner = $2, false) AS is_own,
-        CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
+    SELECT l.token, coalesce(l.owner OPERATOR(pg_catalog.=) $2, false) AS is_own,
+        CASE WHEN l.session IS NULL
+            THEN l.expires_at OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp()
             ELSE EXISTS (SELECT 1 FROM dblock_schema.dblock_session AS s
-                WHERE s.id = l.session AND s.expires_at > pg_catalog.clock_timestamp())
+                WHERE s.id OPERATOR(pg_catalog.=) l.session
+                    AND s.expires_at OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp())
             END AS is_in_force
-    FROM dblock_schema.dblock_insert AS l WHERE l.name = $1) AS seen ON true;
+    FROM dblock_schema.dblock_insert AS l WHERE l.name OPERATOR(pg_catalog.=) $1) AS seen ON true;
 
 -- name: token_guard
 -- in: $1 name (bytea), $2 strategy, $3 token
@@ -77,13 +91,15 @@ FROM (SELECT 1) AS one LEFT JOIN (
 WITH pinned AS MATERIALIZED (
     SELECT 1 AS one
     FROM dblock_schema.dblock_token AS t
-    WHERE t.strategy = $2 AND t.name = $1 AND t.token = $3
+    WHERE t.strategy OPERATOR(pg_catalog.=) $2 AND t.name OPERATOR(pg_catalog.=) $1
+        AND t.token OPERATOR(pg_catalog.=) $3
     FOR SHARE OF t SKIP LOCKED
 )
 SELECT EXISTS (SELECT 1 FROM pinned), seen.token, true, true,
-    pg_catalog.current_setting('transaction_isolation') IN ('read committed', 'read uncommitted')
+    pg_catalog.current_setting('transaction_isolation')
+        OPERATOR(pg_catalog.=) ANY ('{read committed,read uncommitted}')
 FROM (SELECT 1) AS one LEFT JOIN dblock_schema.dblock_token AS seen
-    ON seen.strategy = $2 AND seen.name = $1;
+    ON seen.strategy OPERATOR(pg_catalog.=) $2 AND seen.name OPERATOR(pg_catalog.=) $1;
 
 -- name: lease_leave
 -- in: $1 name (bytea), $2 owner (bytea), $3 and $4 key of the line
@@ -95,20 +111,22 @@ FROM (SELECT 1) AS one LEFT JOIN dblock_schema.dblock_token AS seen
 UPDATE dblock_schema.dblock_lease AS l
 SET session = NULL, owner = NULL, expires_at = '-infinity',
     since = pg_catalog.clock_timestamp()
-WHERE l.name = $1 AND l.owner = $2
+WHERE l.name OPERATOR(pg_catalog.=) $1 AND l.owner OPERATOR(pg_catalog.=) $2
 RETURNING CASE WHEN NOT pg_catalog.pg_try_advisory_xact_lock_shared($3, $4)
-    THEN pg_catalog.pg_notify('dblock_' || pg_catalog.lpad(pg_catalog.to_hex($3), 8, '0')
-        || pg_catalog.lpad(pg_catalog.to_hex($4), 8, '0'), '')::text END;
+    THEN pg_catalog.pg_notify(pg_catalog.concat('dblock_',
+        pg_catalog.lpad(pg_catalog.to_hex($3), 8, '0'),
+        pg_catalog.lpad(pg_catalog.to_hex($4), 8, '0')), '')::pg_catalog.text END;
 
 -- name: insert_leave
 -- in: as lease_leave
 -- out: as lease_leave
 -- As lease_leave, but the row goes.
 DELETE FROM dblock_schema.dblock_insert AS l
-WHERE l.name = $1 AND l.owner = $2
+WHERE l.name OPERATOR(pg_catalog.=) $1 AND l.owner OPERATOR(pg_catalog.=) $2
 RETURNING CASE WHEN NOT pg_catalog.pg_try_advisory_xact_lock_shared($3, $4)
-    THEN pg_catalog.pg_notify('dblock_' || pg_catalog.lpad(pg_catalog.to_hex($3), 8, '0')
-        || pg_catalog.lpad(pg_catalog.to_hex($4), 8, '0'), '')::text END;
+    THEN pg_catalog.pg_notify(pg_catalog.concat('dblock_',
+        pg_catalog.lpad(pg_catalog.to_hex($3), 8, '0'),
+        pg_catalog.lpad(pg_catalog.to_hex($4), 8, '0')), '')::pg_catalog.text END;
 
 -- name: lease_keep
 -- in: $1 name (bytea), $2 owner (bytea), $3 and $4 key of the line, $5 another owner (bytea),
@@ -117,19 +135,23 @@ RETURNING CASE WHEN NOT pg_catalog.pg_try_advisory_xact_lock_shared($3, $4)
 -- Instead of lease_leave where min_hold_ms is not over: the COMMIT leaves a timed grant of the
 -- rest. Under another owner, so that for its holder it is given back all the same.
 UPDATE dblock_schema.dblock_lease AS l
-SET session = NULL, owner = $5, expires_at = pg_catalog.clock_timestamp() + $6
-WHERE l.name = $1 AND l.owner = $2
+SET session = NULL, owner = $5,
+    expires_at = pg_catalog.clock_timestamp() OPERATOR(pg_catalog.+) $6
+WHERE l.name OPERATOR(pg_catalog.=) $1 AND l.owner OPERATOR(pg_catalog.=) $2
 RETURNING CASE WHEN NOT pg_catalog.pg_try_advisory_xact_lock_shared($3, $4)
-    THEN pg_catalog.pg_notify('dblock_' || pg_catalog.lpad(pg_catalog.to_hex($3), 8, '0')
-        || pg_catalog.lpad(pg_catalog.to_hex($4), 8, '0'), '')::text END;
+    THEN pg_catalog.pg_notify(pg_catalog.concat('dblock_',
+        pg_catalog.lpad(pg_catalog.to_hex($3), 8, '0'),
+        pg_catalog.lpad(pg_catalog.to_hex($4), 8, '0')), '')::pg_catalog.text END;
 
 -- name: insert_keep
 -- in: as lease_keep
 -- out: as lease_leave
 -- As lease_keep.
 UPDATE dblock_schema.dblock_insert AS l
-SET session = NULL, owner = $5, expires_at = pg_catalog.clock_timestamp() + $6
-WHERE l.name = $1 AND l.owner = $2
+SET session = NULL, owner = $5,
+    expires_at = pg_catalog.clock_timestamp() OPERATOR(pg_catalog.+) $6
+WHERE l.name OPERATOR(pg_catalog.=) $1 AND l.owner OPERATOR(pg_catalog.=) $2
 RETURNING CASE WHEN NOT pg_catalog.pg_try_advisory_xact_lock_shared($3, $4)
-    THEN pg_catalog.pg_notify('dblock_' || pg_catalog.lpad(pg_catalog.to_hex($3), 8, '0')
-        || pg_catalog.lpad(pg_catalog.to_hex($4), 8, '0'), '')::text END;
+    THEN pg_catalog.pg_notify(pg_catalog.concat('dblock_',
+        pg_catalog.lpad(pg_catalog.to_hex($3), 8, '0'),
+        pg_catalog.lpad(pg_catalog.to_hex($4), 8, '0')), '')::pg_catalog.text END;

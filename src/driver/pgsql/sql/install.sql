@@ -13,9 +13,10 @@ SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_namespace AS n WHERE n.nspname = $1);
 -- in: $1 the schema as a quoted identifier (text)
 -- out: the setting, for the rest of this transaction
 -- After BEGIN and before the schema's text: the tables go to that schema, and nothing is
--- found anywhere else. Two that install: the text itself begins with a lock, so the
--- second one runs on what the first one committed, and finds everything there.
-SELECT pg_catalog.set_config('search_path', $1, true);
+-- found anywhere else. The functions keep it, so what is temporary comes last. Two that
+-- install: the text itself begins with a lock, so the second one runs on what the first one
+-- committed, and finds everything there.
+SELECT pg_catalog.set_config('search_path', $1 || ', pg_temp', true);
 
 -- name: install_make_schema
 -- in: nothing

@@ -18,7 +18,7 @@
 -- holds is skipped. One that this transaction has already is locked again, to no effect.
 -- Not read committed, and the row was deleted after the snapshot (a purge): 40001.
 SELECT 1 FROM dblock_schema.dblock_row
-WHERE name = E'\\x@NAME@'
+WHERE name OPERATOR(pg_catalog.=) E'\\x@NAME@'
 FOR UPDATE SKIP LOCKED;
 
 -- name: joined_row_look
@@ -26,17 +26,21 @@ FOR UPDATE SKIP LOCKED;
 -- out: is there such a row in this snapshot; does the transaction read committed
 -- A row is made by another connection, in autocommit: made here nobody could lock it before
 -- this transaction has ended. A snapshot that is older does not see it.
-SELECT EXISTS (SELECT 1 FROM dblock_schema.dblock_row AS r WHERE r.name = E'\\x@NAME@'),
-    pg_catalog.current_setting('transaction_isolation') IN ('read committed', 'read uncommitted');
+SELECT EXISTS (SELECT 1 FROM dblock_schema.dblock_row AS r
+        WHERE r.name OPERATOR(pg_catalog.=) E'\\x@NAME@'),
+    pg_catalog.current_setting('transaction_isolation')
+        OPERATOR(pg_catalog.=) ANY ('{read committed,read uncommitted}');
 
 -- name: joined_limits
 -- in: nothing
 -- out: ms until the server looks for a deadlock, ms that a statement may take (0: no limit)
 -- Before a wait: reads settings only.
 SELECT (pg_catalog.date_part('epoch',
-        pg_catalog.current_setting('deadlock_timeout')::interval) * 1000)::bigint,
+        pg_catalog.current_setting('deadlock_timeout')::interval)
+            OPERATOR(pg_catalog.*) 1000)::bigint,
     (pg_catalog.date_part('epoch',
-        pg_catalog.current_setting('statement_timeout')::interval) * 1000)::bigint;
+        pg_catalog.current_setting('statement_timeout')::interval)
+            OPERATOR(pg_catalog.*) 1000)::bigint;
 
 -- name: joined_row_wait
 -- in: @NAME@, @HIGH@, @LOW@, @SLICE@
@@ -51,15 +55,17 @@ SELECT (pg_catalog.date_part('epoch',
 -- The row was deleted meanwhile: ended in the same way, or the turn would stay here.
 DO $dblock$
 DECLARE
-    before CONSTANT text := pg_catalog.current_setting('lock_timeout');
-    over_at CONSTANT timestamptz := pg_catalog.clock_timestamp() + @SLICE@ * interval '1 ms';
+    before CONSTANT pg_catalog.text := pg_catalog.current_setting('lock_timeout');
+    over_at CONSTANT timestamp with time zone := pg_catalog.clock_timestamp()
+        OPERATOR(pg_catalog.+) (@SLICE@ OPERATOR(pg_catalog.*) interval '1 ms');
 BEGIN
     PERFORM pg_catalog.set_config('lock_timeout', '@SLICE@', true);
     PERFORM pg_catalog.pg_advisory_xact_lock(@HIGH@, @LOW@);
     PERFORM pg_catalog.set_config('lock_timeout', greatest(1, extract(epoch FROM
-        over_at - pg_catalog.clock_timestamp()) * 1000)::integer::text, true);
+        over_at OPERATOR(pg_catalog.-) pg_catalog.clock_timestamp())
+            OPERATOR(pg_catalog.*) 1000)::integer::pg_catalog.text, true);
     PERFORM 1 FROM dblock_schema.dblock_row AS r
-    WHERE r.name = E'\\x@NAME@' FOR UPDATE;
+    WHERE r.name OPERATOR(pg_catalog.=) E'\\x@NAME@' FOR UPDATE;
     IF NOT FOUND THEN
         RAISE lock_not_available;
     END IF;
@@ -76,8 +82,8 @@ EXCEPTION
 END
 $dblock$;
 SELECT true, pg_catalog.current_setting('transaction_isolation')
-        IN ('read committed', 'read uncommitted')
-FROM dblock_schema.dblock_row AS r WHERE r.name = E'\\x@NAME@'
+        OPERATOR(pg_catalog.=) ANY ('{read committed,read uncommitted}')
+FROM dblock_schema.dblock_row AS r WHERE r.name OPERATOR(pg_catalog.=) E'\\x@NAME@'
 FOR UPDATE SKIP LOCKED;
 
 -- name: joined_advisory_take
@@ -86,8 +92,9 @@ FOR UPDATE SKIP LOCKED;
 -- Never waits. One that this transaction, or its session, has already is granted again, to no
 -- effect. On a standby such a lock excludes nobody on the primary.
 SELECT CASE WHEN NOT pg_catalog.pg_is_in_recovery()
-    THEN pg_catalog.pg_try_advisory_xact_lock(coalesce(@ID@::bigint, ('x' || pg_catalog.encode(
-        pg_catalog.substr(pg_catalog.sha256(E'\\x@NAME@'), 1, 8), 'hex'))::bit(64)::bigint)) END;
+    THEN pg_catalog.pg_try_advisory_xact_lock(coalesce(@ID@::bigint,
+        pg_catalog.concat('x', pg_catalog.encode(pg_catalog.substr(
+            pg_catalog.sha256(E'\\x@NAME@'), 1, 8), 'hex'))::bit(64)::bigint)) END;
 
 -- name: joined_advisory_wait
 -- in: @NAME@, @ID@, @SLICE@
@@ -95,12 +102,12 @@ SELECT CASE WHEN NOT pg_catalog.pg_is_in_recovery()
 -- As joined_row_wait, in the queue of the lock itself.
 DO $dblock$
 DECLARE
-    before CONSTANT text := pg_catalog.current_setting('lock_timeout');
+    before CONSTANT pg_catalog.text := pg_catalog.current_setting('lock_timeout');
 BEGIN
     PERFORM pg_catalog.set_config('lock_timeout', '@SLICE@', true);
-    PERFORM pg_catalog.pg_advisory_xact_lock(coalesce(@ID@::bigint, ('x' || pg_catalog.encode(
-        pg_catalog.substr(pg_catalog.sha256(E'\\x@NAME@'), 1, 8),
-        'hex'))::bit(64)::bigint));
+    PERFORM pg_catalog.pg_advisory_xact_lock(coalesce(@ID@::bigint,
+        pg_catalog.concat('x', pg_catalog.encode(pg_catalog.substr(
+            pg_catalog.sha256(E'\\x@NAME@'), 1, 8), 'hex'))::bit(64)::bigint));
     PERFORM pg_catalog.set_config('lock_timeout', before, true);
 EXCEPTION
     WHEN lock_not_available THEN
@@ -113,7 +120,8 @@ EXCEPTION
         END;
 END
 $dblock$;
-SELECT pg_catalog.pg_try_advisory_xact_lock(coalesce(@ID@::bigint, ('x' || pg_catalog.encode(
-        pg_catalog.substr(pg_catalog.sha256(E'\\x@NAME@'), 1, 8),
-        'hex'))::bit(64)::bigint)),
-    pg_catalog.current_setting('transaction_isolation') IN ('read committed', 'read uncommitted');
+SELECT pg_catalog.pg_try_advisory_xact_lock(coalesce(@ID@::bigint,
+        pg_catalog.concat('x', pg_catalog.encode(pg_catalog.substr(
+            pg_catalog.sha256(E'\\x@NAME@'), 1, 8), 'hex'))::bit(64)::bigint)),
+    pg_catalog.current_setting('transaction_isolation')
+        OPERATOR(pg_catalog.=) ANY ('{read committed,read uncommitted}');
