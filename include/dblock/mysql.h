@@ -28,10 +28,10 @@ DBLOCK_API const dblock_driver *dblock_mysql_driver(void);
  *
  * For programs that have one connection and no thread beside it. It is used inside of calls of
  * this client only, and left as it was: session variables, transaction, prepared statements, named
- * locks, default database, LAST_INSERT_ID(). (Not mysql_insert_id() and mysql_affected_rows(),
- * which are of the last statement. A SET TRANSACTION without SESSION is used up.) That costs about
- * three round trips more for each call: a client by dblock_open(), beside it, is faster, can do
- * more, and is of use to many threads.
+ * locks, default database, LAST_INSERT_ID(), a clock that was set (SET timestamp). (Not
+ * mysql_insert_id() and mysql_affected_rows(), which are of the last statement. A SET TRANSACTION
+ * without SESSION is used up.) That costs about three round trips more for each call: a client by
+ * dblock_open(), beside it, is faster, can do more, and is of use to many threads.
  *
  * What is different:
  *   - Never a part of a transaction of yours: in one, everything that needs the connection is
