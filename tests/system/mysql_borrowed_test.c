@@ -16,6 +16,8 @@
 #include <dblock/mysql.h>
 
 #include "application.h"
+#include "core/client.h"
+#include "driver/mysql/mysql_target.h"
 #include "test_wait.h"
 
 extern const struct application application_mysql;
@@ -215,6 +217,36 @@ static void clock_that_the_application_has_set__is_set_aside(void **state)
     dblock_close(own);
 }
 
+/* On the application's connection, in its transaction. */
+static void guard__is_not_misled_by_a_clock_that_is_set(void **state)
+{
+    dblock_client *own = open_own();
+    dblock_lock *held = NULL;
+    int i;
+
+    (void)state;
+    assert_int_equal(DBLOCK_OK, take_for(own, "guarded", 0, &held));
+    for (i = 0; i < 4; ++i) {
+        atomic_store(&own->target->is_multi_writer, i % 2);
+        run(mine, i < 2 ? "SET timestamp = 2000000000" : "SET timestamp = 1000000000");
+        run(mine, "BEGIN");
+        assert_int_equal(DBLOCK_OK, dblock_mysql_guard(held, mine, &error));
+        assert_true((mine->server_status & SERVER_STATUS_IN_TRANS) != 0);
+        run(mine, "ROLLBACK");
+        assert_int_equal(1, number(i < 2 ? "SELECT @@timestamp = 2000000000"
+                                         : "SELECT @@timestamp = 1000000000"));
+    }
+    atomic_store(&own->target->is_multi_writer, 0);
+    run(mine, "SET timestamp = 2000000000");
+    assert_int_equal(DBLOCK_OK, dblock_break(own, "guarded", DBLOCK_LEASE, 0, &error));
+    run(mine, "BEGIN");
+    assert_int_equal(DBLOCK_LOST, dblock_mysql_guard(held, mine, &error));
+    run(mine, "ROLLBACK");
+    assert_int_equal(1, number("SELECT @@timestamp = 2000000000"));
+    dblock_lock_free(held);
+    dblock_close(own);
+}
+
 /* A COMMIT of ours that chains would begin a transaction that nobody ends. */
 static void completion_type__is_set_aside(void **state)
 {
@@ -244,6 +276,9 @@ static void completion_type__is_set_aside(void **state)
 /* Limits that are meant for the application's own statements. */
 static void limits_of_statements__are_set_aside(void **state)
 {
+    dblock_client *own = open_own();
+    dblock_lock *held = NULL;
+
     (void)state;
     run(mine, "SET sql_select_limit = 0, sql_safe_updates = 1, max_join_size = 1, unique_checks = 0");
     if (strstr(mysql_get_server_info(mine), "MariaDB") == NULL)
@@ -255,6 +290,12 @@ static void limits_of_statements__are_set_aside(void **state)
                                " @@max_join_size = 1 AND @@sql_big_selects = 0 AND"
                                " @@unique_checks = 0 LIMIT 1"));
     run(mine, "SET max_join_size = DEFAULT, sql_big_selects = 1");
+    assert_int_equal(DBLOCK_OK, take_for(own, "limits", 0, &held));
+    run(mine, "BEGIN");
+    assert_int_equal(DBLOCK_OK, dblock_mysql_guard(held, mine, &error));
+    run(mine, "ROLLBACK");
+    give_back(held);
+    dblock_close(own);
 }
 
 static void other_default_database__is_kept(void **state)
@@ -395,6 +436,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(connection__is_as_it_was),
         TEST(clock_that_the_application_has_set__is_set_aside),
+        TEST(guard__is_not_misled_by_a_clock_that_is_set),
         TEST(completion_type__is_set_aside),
         TEST(limits_of_statements__are_set_aside),
         TEST(other_default_database__is_kept),
