@@ -50,6 +50,9 @@ DBLOCK_API const dblock_driver *dblock_mysql_driver(void);
  *   - Who waits looks from time to time; DBLOCK_FAIR needs keeper_url, and is not for advisory.
  *   - What dblock_lock_free() leaves to the keeper is done by the next acquire, or dblock_close().
  *   - dblock_schema_install() needs keeper_url.
+ *   - A temporary table of the session that has the name of one of dblock's hides it: E_ARGUMENT.
+ *     Make none later, as that is not looked for again. Where the session's changes are not
+ *     replicated (sql_log_bin, wsrep_on), its locks exclude nobody on another server.
  *
  * One thread at a time, for the connection and this client together. Close the client before the
  * connection, which stays open, and in no transaction of yours: in one, what it holds ends with its

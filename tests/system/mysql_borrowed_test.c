@@ -320,6 +320,17 @@ static void expect_refused(dblock_status expected, const char *word)
     assert_true(dblock_ping(client, &error) < 0);
 }
 
+static void temporary_tables__are_refused(void **state)
+{
+    (void)state;
+    run(mine, "CREATE TEMPORARY TABLE hiding LIKE dblock_lease");
+    run(mine, "ALTER TABLE hiding RENAME TO dblock_lease");
+    assert_int_equal(DBLOCK_OK, open_on(0));
+    expect_refused(DBLOCK_E_ARGUMENT, "temporary table");
+    run(mine, "DROP TEMPORARY TABLE dblock_lease");
+    use("temporary");
+}
+
 static void connection_that_is_not_free__is_refused(void **state)
 {
     static const char query[] = "SELECT id FROM account UNION ALL SELECT 5";
@@ -439,6 +450,7 @@ int main(void)
         TEST(guard__is_not_misled_by_a_clock_that_is_set),
         TEST(completion_type__is_set_aside),
         TEST(limits_of_statements__are_set_aside),
+        TEST(temporary_tables__are_refused),
         TEST(other_default_database__is_kept),
         TEST(connection_that_is_not_free__is_refused),
         TEST(failure__is_in_time_and_leaves_it_usable),

@@ -333,6 +333,34 @@ dblock_status mysql_loan_end(struct dblock_connection *connection, dblock_status
 
 /* ------------------------------------------------------------------------ opening */
 
+/* A temporary table hides the one of its name, in all databases' spellings of it: what is locked
+ * there is seen by nobody else. To ask before each step would be a round trip for each table. */
+static dblock_status refuse_temporary(struct dblock_connection *connection,
+    const struct dblock_call *call, struct dblock_error *reterr)
+{
+    static const char *const tables[] = { "dblock_meta", "dblock_floor", "dblock_session",
+        "dblock_lease", "dblock_insert", "dblock_row", "dblock_token" };
+    dblock_status status = DBLOCK_OK;
+    size_t i;
+
+    for (i = 0; i < sizeof tables / sizeof *tables && status == DBLOCK_OK; ++i) {
+        MYSQL_RES *rows = NULL;
+        MYSQL_ROW row;
+        char sql[64];
+
+        (void)snprintf(sql, sizeof sql, "SHOW CREATE TABLE %s", tables[i]);
+        /* one that is not there yet, or not to be seen, is told by who uses it */
+        if (ask(connection, call, sql, &rows) != 0 && connection->is_dead)
+            status = mysql_fail(connection, reterr, "cannot use the connection");
+        row = mysql_call_row(rows, 2);
+        if (row != NULL && row[1] != NULL && strncmp(row[1], "CREATE TEMPORARY ", 17) == 0)
+            status = refuse("use the connection", NULL, "DROP TEMPORARY TABLE, or rename it",
+                "the connection has a temporary table with the name of one of dblock's", reterr);
+        mysql_free_result(rows);
+    }
+    return status;
+}
+
 dblock_status mysql_loan_open(struct dblock_target *target, int role, const struct dblock_call *call,
     struct dblock_connection **ret_connection, struct dblock_answer *answer,
     struct dblock_error *reterr)
@@ -356,6 +384,8 @@ dblock_status mysql_loan_open(struct dblock_target *target, int role, const stru
     if (status == DBLOCK_OK) {
         if (mysql_server_look(connection, call, answer) != 0)
             status = mysql_fail(connection, reterr, "cannot use the connection");
+        if (status == DBLOCK_OK)
+            status = refuse_temporary(connection, call, reterr);
         status = mysql_loan_end(connection, status);
     }
     if (status != DBLOCK_OK) {
