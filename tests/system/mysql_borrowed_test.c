@@ -320,6 +320,20 @@ static void expect_refused(dblock_status expected, const char *word)
     assert_true(dblock_ping(client, &error) < 0);
 }
 
+/* Whoever says so means it: not set aside. */
+static void session_that_may_only_read__is_told_so(void **state)
+{
+    dblock_lock *lock = NULL;
+
+    (void)state;
+    run(mine, "SET SESSION TRANSACTION READ ONLY");
+    memset(&error, 0, sizeof error);
+    assert_int_equal(DBLOCK_E_READ_ONLY, take(DBLOCK_LEASE, "read-only", 0, &lock));
+    assert_non_null(strstr(error.hint, "read_only"));
+    run(mine, "SET SESSION TRANSACTION READ WRITE");
+    use("read-only");
+}
+
 static void temporary_tables__are_refused(void **state)
 {
     (void)state;
@@ -450,6 +464,7 @@ int main(void)
         TEST(guard__is_not_misled_by_a_clock_that_is_set),
         TEST(completion_type__is_set_aside),
         TEST(limits_of_statements__are_set_aside),
+        TEST(session_that_may_only_read__is_told_so),
         TEST(temporary_tables__are_refused),
         TEST(other_default_database__is_kept),
         TEST(connection_that_is_not_free__is_refused),
