@@ -200,6 +200,42 @@ static void list__shows_only_what_is_asked_for(struct contract *contract)
     }
 }
 
+struct onlooker {
+    struct contract *contract;
+    dblock_client *client;
+    const char *name;
+};
+
+static int is_not_listed(void *context)
+{
+    const struct onlooker *onlooker = context;
+    struct dblock_filter filter = DBLOCK_FILTER_INIT;
+    struct listing listing = { 0 };
+
+    filter.name = onlooker->name;
+    filter.strategy = onlooker->contract->kind->strategy;
+    expect_status(onlooker->contract, DBLOCK_OK, dblock_list(onlooker->client, &filter, note_grant,
+        &listing, &onlooker->contract->error));
+    return listing.n_grants == 0;
+}
+
+/* Also before anybody has wanted the name. */
+static void grant_of_a_dead_holder__is_not_listed(struct contract *contract)
+{
+    struct onlooker onlooker = { contract, NULL, own_name(contract, "x") };
+    struct dblock_options options = own_options(contract);
+    struct dblock_grant grant = DBLOCK_GRANT_INIT;
+
+    options.ttl_ms = 500;
+    hold_elsewhere(contract, onlooker.name, &options);
+    onlooker.client = open_client(contract, "onlooker");
+    assert_false(is_not_listed(&onlooker));
+    kill_elsewhere(contract);
+    assert_true(test_until(is_not_listed, &onlooker, 10000));
+    expect_status(contract, DBLOCK_NOT_HELD, dblock_inspect(onlooker.client, onlooker.name,
+        contract->kind->strategy, &grant, &contract->error));
+}
+
 /* More names than a page has, and nobody holds any but the last. */
 static void list__finds_what_lies_behind_idle_names(struct contract *contract)
 {
@@ -403,6 +439,7 @@ const struct contract_case observe_cases[] = {
     { "inspect__tells_the_holder", inspect__tells_the_holder, RECORDED, NULL },
     { "inspect__tells_the_holder", inspect__tells_the_holder, ROW, shows_rows },
     { "inspect__tells_the_holder", inspect__tells_the_holder, ADVISORY, shows_advisory },
+    { "grant_of_a_dead_holder__is_not_listed", grant_of_a_dead_holder__is_not_listed, RECORDED, NULL },
     { "inspect__of_an_expired_grant_is_not_held", inspect__of_an_expired_grant_is_not_held, TIMED,
         NULL },
     { "inspect__without_a_strategy_finds_the_first", inspect__without_a_strategy_finds_the_first,

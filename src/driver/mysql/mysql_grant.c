@@ -35,10 +35,11 @@ int mysql_grant_is_in_force(const struct dblock_connection *connection, uint64_t
         connection, has_session ? MYSQL_N_SESSION_END : MYSQL_N_EXPIRES);
 
     *ret_remaining_us = end > now ? (uint64_t)(end - now) : 0;
-    if (mysql_out_is_null(connection, MYSQL_N_TOKEN))
+    if (mysql_out_is_null(connection, MYSQL_N_TOKEN) ||
+        (has_session && mysql_out_is_null(connection, MYSQL_N_SESSION_END)))
         return 0;
-    /* An expired session holds what it holds until somebody ends it. */
-    return has_session ? !mysql_out_is_null(connection, MYSQL_N_SESSION_END) : end > now;
+    /* An expired session keeps its rows until somebody wants them, but nobody believes in it. */
+    return end > now;
 }
 
 void mysql_grant_fill_holder(struct dblock_connection *connection, int strategy,

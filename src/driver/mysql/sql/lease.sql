@@ -266,7 +266,8 @@ SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AS clock,
  WHERE l.name > ? AND l.name >= ? AND l.name < ?
    AND (? <> 0 OR IF(l.session IS NULL,
             l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
-            s.id IS NOT NULL))
+            COALESCE(s.expires_at, 0) >
+                TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
  ORDER BY l.name
  LIMIT ?;
 
