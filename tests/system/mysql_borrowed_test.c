@@ -16,11 +16,9 @@
 #include <dblock/mysql.h>
 
 #include "application.h"
-#include "core/client.h"
-#include "driver/mysql/mysql_target.h"
 #include "test_wait.h"
 
-extern const struct application application_mysql;
+extern const struct application application_mysql, application_cluster;
 
 enum { SETTINGS_SIZE = 262144 };
 
@@ -218,32 +216,40 @@ static void clock_that_the_application_has_set__is_set_aside(void **state)
 }
 
 /* On the application's connection, in its transaction. */
-static void guard__is_not_misled_by_a_clock_that_is_set(void **state)
+static void check_guard(const struct application *its, dblock_client *own)
 {
-    dblock_client *own = open_own();
+    static const char *const clocks[] = { "2000000000", "1000000000" };
     dblock_lock *held = NULL;
-    int i;
+    char sql[80];
+    size_t i;
 
-    (void)state;
     assert_int_equal(DBLOCK_OK, take_for(own, "guarded", 0, &held));
-    for (i = 0; i < 4; ++i) {
-        atomic_store(&own->target->is_multi_writer, i % 2);
-        run(mine, i < 2 ? "SET timestamp = 2000000000" : "SET timestamp = 1000000000");
+    for (i = 0; i < 2; ++i) {
+        (void)snprintf(sql, sizeof sql, "SET timestamp = %s", clocks[i]);
+        run(mine, sql);
         run(mine, "BEGIN");
-        assert_int_equal(DBLOCK_OK, dblock_mysql_guard(held, mine, &error));
+        assert_int_equal(DBLOCK_OK, its->guard(held, mine, &error));
         assert_true((mine->server_status & SERVER_STATUS_IN_TRANS) != 0);
         run(mine, "ROLLBACK");
-        assert_int_equal(1, number(i < 2 ? "SELECT @@timestamp = 2000000000"
-                                         : "SELECT @@timestamp = 1000000000"));
+        (void)snprintf(sql, sizeof sql, "SELECT @@timestamp = %s", clocks[i]);
+        assert_int_equal(1, number(sql));
     }
-    atomic_store(&own->target->is_multi_writer, 0);
     run(mine, "SET timestamp = 2000000000");
     assert_int_equal(DBLOCK_OK, dblock_break(own, "guarded", DBLOCK_LEASE, 0, &error));
     run(mine, "BEGIN");
-    assert_int_equal(DBLOCK_LOST, dblock_mysql_guard(held, mine, &error));
+    assert_int_equal(DBLOCK_LOST, its->guard(held, mine, &error));
     run(mine, "ROLLBACK");
     assert_int_equal(1, number("SELECT @@timestamp = 2000000000"));
     dblock_lock_free(held);
+}
+
+static void guard__is_not_misled_by_a_clock_that_is_set(void **state)
+{
+    dblock_client *own = open_own();
+
+    (void)state;
+    check_guard(&application_mysql, own);
+    check_guard(&application_cluster, own);
     dblock_close(own);
 }
 
