@@ -180,16 +180,20 @@ static void add_settings(struct pgsql_message *message)
 }
 
 /* Microseconds of a setting as the server shows it, like "1s" or "1500ms"; 0: not understood. */
-static uint64_t read_duration(const char *text)
+static uint64_t read_duration(const PGresult *result, int row, int column)
 {
     static const struct {
         const char *name;
         uint64_t us;
     } units[] = { { "ms", 1000 }, { "s", 1000000 }, { "min", 60000000 },
         { "h", UINT64_C(3600000000) }, { "d", UINT64_C(86400000000) } };
+    char text[32];
     char *end;
-    uint64_t number = strtoull(text, &end, 10);
+    uint64_t number;
     size_t i;
+
+    pgsql_get_text(result, row, column, text, sizeof text);
+    number = strtoull(text, &end, 10);
 
     for (i = 0; i < sizeof units / sizeof *units; ++i)
         if (strcmp(end, units[i].name) == 0 && number <= INT32_MAX)
@@ -211,7 +215,7 @@ static dblock_status greet(struct dblock_connection *connection, const struct db
     status = pgsql_message_run(&message, reterr);
     if (status == DBLOCK_OK) {
         const uint64_t slice_us = 890000;
-        uint64_t patience_us = read_duration(PQgetvalue(message.results[0], 0, 3));
+        uint64_t patience_us = read_duration(message.results[0], 0, 3);
 
         answer->now_us = pgsql_get_time(message.results[0], 0, 0);
         answer->outcome = DBLOCK_ANSWER_YES;
@@ -334,7 +338,8 @@ dblock_status pgsql_connection_verify(struct dblock_connection *connection,
         int32_t version = PQntuples(result) == 1 ? pgsql_get_int32(result, 0, 1) : 0;
 
         if (version != 1)
-            status = dblock_error_set(reterr, DBLOCK_E_SCHEMA, PGSQL_HINT_INIT,
+            status = dblock_error_set(reterr, DBLOCK_E_SCHEMA,
+                version > 1 ? "install a newer release of dblock here" : PGSQL_HINT_INIT,
                 "cannot use the tables of dblock: their version is %d, and not 1", (int)version);
         else if (!pgsql_get_bool(result, 0, 2))
             status = pgsql_rights_error(connection, "use the tables of dblock", reterr);
