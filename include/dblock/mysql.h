@@ -20,7 +20,8 @@ extern "C" {
  * Who waits for a lease or insert is woken by named locks of the server, GET_LOCK(), over
  * a connection of its own, in order of arrival. Through a proxy that lends out connections
  * of its own he looks from time to time instead, and on Galera if the holder's
- * connection leads to another node. Static; any thread. */
+ * connection leads to another node. With Oracle's client library a wait that is cancelled while
+ * the server is silent may take a second to end. Static; any thread. */
 DBLOCK_API const dblock_driver *dblock_mysql_driver(void);
 
 /**
