@@ -51,9 +51,8 @@
  * memory and the descriptors and send nothing. exec() closes all descriptors.
  *
  * EVERY CALL that takes a client may answer, besides what is said at each:
- * E_ARGUMENT, E_CALLBACK, E_FORKED and E_MEMORY: nothing was sent. E_CLOSED: nothing
- * was, or it has been given back.
- * A call that needs the database adds: E_CONNECTION, E_LOGIN, E_SCHEMA,
+ * E_ARGUMENT, E_CALLBACK, E_FORKED and E_MEMORY: nothing was sent. E_CLOSED: nor was it, or it has
+ * been given back. A call that needs the database adds: E_CONNECTION, E_LOGIN, E_SCHEMA,
  * E_PERMISSION, E_READ_ONLY, E_DATABASE, E_SYSTEM and E_DRIVER: it had no effect.
  */
 #ifndef DBLOCK_DBLOCK_H
@@ -183,7 +182,9 @@ struct dblock_options {
     uint64_t wait_ms;     /* 0 try once; DBLOCK_FOREVER; at most ten years otherwise */
     uint64_t ttl_ms;      /* 0 the client's. With heartbeat rounded down to one of a few classes
                            * (dblock_lock_ttl_ms tells), so that others take over no later */
-    uint64_t min_hold_ms; /* stays taken at least that long, even if released sooner (lease, insert) */
+    uint64_t min_hold_ms; /* stays taken so long even if released sooner (lease, insert). Not if its
+                           * holder dies, nor if an importer releases it: then it is free after the
+                           * ttl, or at once. Above the ttl of a timed grant: E_ARGUMENT */
     uint64_t expiring_ms; /* EXPIRING comes that long before the deadline; 0 never */
     int64_t advisory_id;  /* with has_advisory_id: this number, not the name's hash */
     uint32_t has_advisory_id;
@@ -393,9 +394,8 @@ DBLOCK_API dblock_status dblock_release(dblock_lock *lock, struct dblock_error *
  * Never waits for the network: what is still held is given to the keeper to
  * release, a moment later; a try of this client for the same name waits for
  * that, and one of another may still be BUSY. So it serves as a finalizer and
- * in an event loop. When it returns, no callback of this lock is
- * running or will run, unless it was called from that callback. `lock` may be
- * NULL.
+ * in an event loop. When it returns, no callback of this lock is running or
+ * will run, unless it was called from that callback. `lock` may be NULL.
  */
 DBLOCK_API void dblock_lock_free(dblock_lock *lock);
 
@@ -580,9 +580,9 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_break(dblock_client *client, c
 /* [any] The DDL that dblock_schema_install() runs, with comments. Never NULL. */
 DBLOCK_API const char *dblock_schema(const dblock_driver *driver);
 
-/* Creates the tables, or brings them up to this release. Safe to repeat and to
- * run by many at once. E_PERMISSION: the hint has what is missing. E_UNCERTAIN:
- * the answer was lost; call it again. */
+/* Creates the tables, or brings them up to this release, within six I/O limits. Safe to repeat and
+ * to run by many at once. E_PERMISSION: the hint has what is missing. E_UNCERTAIN: the answer was
+ * lost; call it again. */
 DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_schema_install(
     dblock_client *client, struct dblock_error *reterr);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* mysql.h - MySQL 5.7 and later, MariaDB 10.5 and later. Link with
- * libdblock-mysql. */
+/* mysql.h - MySQL 5.7 and later, MariaDB 10.5 and later. Link with libdblock-mysql. What takes
+ * a MYSQL * is declared after <mysql.h> only: include that one first. */
 #ifndef DBLOCK_MYSQL_H
 #define DBLOCK_MYSQL_H
 
@@ -131,7 +131,9 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_mysql_acquire_in_(dblock_clien
  * Until that transaction ends nobody else can be granted the name, so what it
  * writes is atomic with holding the lock, also if this process is stopped in
  * between. Heartbeats go on meanwhile; a try of others is BUSY (is_pinned), a
- * release or break PENDING. One round trip. In plain SQL: see schemas/mysql.
+ * release or break PENDING. (ROLLBACK TO a savepoint that is older than the guard may undo it, and
+ * the COMMIT does not tell: guard before the savepoint, or again after that.) One round
+ * trip. In plain SQL: see schemas/mysql.
  *
  * On Galera and Group Replication it is a change, and two round trips, and holds only if COMMIT
  * succeeds. A try, release or break on another node does not wait for this transaction: if it
@@ -177,9 +179,9 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_mysql_guard_(
  * dblock_mysql_release_in - give a lock back with the application's COMMIT
  *
  * As the guard, and the release is part of the transaction: others get the name
- * at the moment when they can see what was written, neither before nor later.
- * After a ROLLBACK it is held as before. Who waits is woken when the lock is
- * freed after the COMMIT. Two round trips.
+ * at the moment when they can see what was written, neither before nor later
+ * (with min_hold_ms not before its end). After a ROLLBACK it is held as before.
+ * Who waits is woken when the lock is freed after the COMMIT. Two round trips.
  *
  * Free the lock after the end of the transaction, whichever it was: that gives
  * back what a ROLLBACK left held. Until then dblock_lock_is_held() does not know

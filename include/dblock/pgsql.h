@@ -108,8 +108,10 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_pgsql_acquire_in(dblock_client
  * Until that transaction ends nobody else can be granted the name, so what it
  * writes is atomic with holding the lock, also if this process is stopped in
  * between. Heartbeats go on meanwhile; a try of others is BUSY (is_pinned), a
- * release or break PENDING. Call it at any place in the transaction: what was
- * read in it since the lock was taken is covered as well. One round trip. In plain SQL: SELECT dblock_guard(name, token).
+ * release or break PENDING. (ROLLBACK TO a savepoint that is older than the guard undoes it, and
+ * the COMMIT does not tell: guard before the savepoint, or again after that.) Call it at any
+ * place in the transaction: what was read in it since the lock was taken is covered as well.
+ * One round trip. In plain SQL: SELECT dblock_guard(name, token).
  *
  * A row or advisory lock must have been acquired with DBLOCK_FENCED, and all who write under
  * it must use that: it is among them that nobody is granted the name before the transaction
@@ -146,8 +148,9 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_pgsql_guard(
  * dblock_pgsql_release_in - give a lock back with the application's COMMIT
  *
  * As the guard, and the release is part of the transaction: others get the name
- * at the moment when they can see what was written, neither before nor later.
- * After a ROLLBACK it is held as before. Who waits is woken by the COMMIT. Two round trips.
+ * at the moment when they can see what was written, neither before nor later
+ * (with min_hold_ms not before its end). After a ROLLBACK it is held as before.
+ * Who waits is woken by the COMMIT. Two round trips.
  *
  * Free the lock after the end of the transaction, whichever it was: that gives
  * back what a ROLLBACK left held. Until then dblock_lock_is_held() does not know

@@ -119,7 +119,8 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_sqlite_acquire_in(dblock_clien
  * writes is atomic with holding the lock, also if this process is stopped in
  * between. A transaction that has not written yet becomes the file's writer by it;
  * BEGIN IMMEDIATE makes it that from the start. Heartbeats wait for the writer, so
- * a guarded transaction must be shorter than half of the ttl.
+ * a guarded transaction must be shorter than half of the ttl. (ROLLBACK TO a savepoint
+ * leaves it the writer, and so the guard in force.)
  *
  * A row or advisory lock must have been acquired with DBLOCK_FENCED, and all who write under
  * it must use that: whoever is granted the name then has written to the file before. Who
@@ -152,9 +153,9 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_sqlite_guard(dblock_lock *lock
  * dblock_sqlite_release_in - give a lock back with the application's COMMIT
  *
  * As the guard, and the release is part of the transaction: others get the name
- * at the moment when they can see what was written, neither before nor later.
- * After a ROLLBACK it is held as before. Who waits is woken when the lock is
- * freed after the COMMIT.
+ * at the moment when they can see what was written, neither before nor later
+ * (with min_hold_ms not before its end). After a ROLLBACK it is held as before.
+ * Who waits is woken when the lock is freed after the COMMIT.
  *
  * Free the lock after the end of the transaction, whichever it was: that gives
  * back what a ROLLBACK left held. Until then dblock_lock_is_held() does not know

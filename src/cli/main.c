@@ -4,6 +4,7 @@
 #include "exit_code.h"
 #include "message.h"
 #include "nearest.h"
+#include "signals.h"
 
 #include "cli_help.h"
 
@@ -125,6 +126,7 @@ int main(int argc, char **argv)
     int result;
 
     open_standard_descriptors();
+    signals_ignore_limit();
     if (argc < 2) {
         (void)fputs(cli_help_dblock, stderr);
         return EXIT_CODE_USAGE;

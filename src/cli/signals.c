@@ -34,6 +34,7 @@ static struct {
 enum { N_SIGNALS = sizeof table / sizeof table[0] };
 
 static struct sigaction original_pipe;
+static struct sigaction original_limit;
 static dblock_canceller *canceller;
 static int wake_fd = -1;
 static volatile sig_atomic_t was_continued;
@@ -100,9 +101,22 @@ static int make_targets(void)
     return -1;
 }
 
-int signals_begin(void)
+static void ignore_signal(int number, struct sigaction *ret_original)
 {
     struct sigaction ignore;
+
+    memset(&ignore, 0, sizeof ignore);
+    ignore.sa_handler = SIG_IGN;
+    (void)sigaction(number, &ignore, ret_original);
+}
+
+void signals_ignore_limit(void)
+{
+    ignore_signal(SIGXFSZ, &original_limit);
+}
+
+int signals_begin(void)
+{
     struct sigaction current;
     int result = make_targets();
     size_t i;
@@ -113,9 +127,7 @@ int signals_begin(void)
         if (table[i].is_ending && sigaction(table[i].number, NULL, &current) == 0 &&
             current.sa_handler != SIG_IGN)
             catch_signal(i);
-    memset(&ignore, 0, sizeof ignore);
-    ignore.sa_handler = SIG_IGN;
-    (void)sigaction(SIGPIPE, &ignore, &original_pipe);
+    ignore_signal(SIGPIPE, &original_pipe);
     return -1;
 }
 
@@ -209,4 +221,5 @@ void signals_reset(void)
         if (table[i].is_caught)
             (void)sigaction(table[i].number, &table[i].original, NULL);
     (void)sigaction(SIGPIPE, &original_pipe, NULL);
+    (void)sigaction(SIGXFSZ, &original_limit, NULL);
 }

@@ -14,6 +14,9 @@ struct signal_notice {
     bool is_from_terminal; /* typed: every process of the foreground group got it */
 };
 
+/* First of all: a file that may not grow (ulimit -f) is an error, with a message, and no end. */
+void signals_ignore_limit(void);
+
 /* Catches TERM, INT, HUP, QUIT, USR1 and USR2, except those that dblock was
  * started with ignored (nohup), and ignores PIPE. Each raises the canceller.
  * Returns -1, or the exit status after a message. */

@@ -29,6 +29,7 @@ static dblock_status begin(dblock_lock *lock, const struct dblock_driver *driver
 {
     dblock_client *client = lock->client;
     dblock_status status;
+    int i;
 
     if (client->driver != driver)
         return dblock_error_set(error, DBLOCK_E_ARGUMENT, "use the function of its own driver",
@@ -49,6 +50,9 @@ static dblock_status begin(dblock_lock *lock, const struct dblock_driver *driver
     ret_guarded->strategy = lock->strategy->id;
     ret_guarded->subject = lock->subject;
     ret_guarded->owner = lock->owner;
+    ret_guarded->keep_us = dblk_lock_keep_us(lock, dblk_now_us());
+    for (i = 0; i < DBLOCK_ID_SIZE; ++i)
+        ret_guarded->kept_owner[i] = (unsigned char)~lock->owner[i];
     ret_guarded->io_timeout_us = client->settings.io_us;
     return status;
 }

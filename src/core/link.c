@@ -298,9 +298,12 @@ dblock_status dblk_short(dblock_client *client, uint64_t now_us, uint64_t link_i
         if (now_us >= call.deadline_us ||
             !may_repeat(status, is_reused, &result.answer, n_tries, now_us - begun_us)) {
             if (status == DBLOCK_OK && result.answer.outcome == DBLOCK_ANSWER_AGAIN) {
-                status = dblock_error_set(&error, DBLOCK_E_DATABASE, "try again",
-                    "the database chose this statement as a victim each time");
-                error.is_transient = 1;
+                if (error.status == DBLOCK_OK) {
+                    (void)dblock_error_set(&error, DBLOCK_E_DATABASE, "try again",
+                        "the database chose this statement as a victim each time");
+                    error.is_transient = 1;
+                }
+                status = error.status;
             }
             /* the last try had no effect; whether an earlier one had is not known */
             if (result.was_uncertain && status < 0 && status != DBLOCK_E_UNCERTAIN) {

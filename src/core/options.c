@@ -3,6 +3,7 @@
 #include "core/options.h"
 
 #include <dblock/sys/driver.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "core/environment.h"
@@ -217,6 +218,18 @@ static DBLK_APART dblock_status check_rest(const struct dblock_options *given,
     return DBLOCK_OK;
 }
 
+/* Nothing renews a timed grant, so the name would be free before its minimum time. A longer ttl
+ * than was asked for would be no answer either: others count on it when its holder dies. */
+static DBLK_APART dblock_status refuse_min_hold(
+    uint64_t min_hold_ms, uint64_t ttl_ms, struct dblock_error *reterr)
+{
+    return dblock_error_set(reterr, DBLOCK_E_ARGUMENT,
+        "take a longer ttl, or DBLOCK_HEARTBEAT_ON",
+        "options.min_hold_ms: %" PRIu64 " is more than the ttl, after which a timed grant ends"
+        " (%" PRIu64 " ms)",
+        min_hold_ms, ttl_ms);
+}
+
 dblock_status dblk_wish_resolve(const struct dblk_settings *settings,
     const struct dblock_options *options, struct dblk_wish *ret_wish, struct dblock_error *reterr)
 {
@@ -259,6 +272,8 @@ dblock_status dblk_wish_resolve(const struct dblk_settings *settings,
     if (ret_wish->is_heartbeat)
         ret_wish->ttl_us = dblk_ttl_class(ret_wish->ttl_us);
     ret_wish->min_hold_us = given->min_hold_ms * 1000;
+    if (!ret_wish->is_heartbeat && ret_wish->min_hold_us > ret_wish->ttl_us)
+        return refuse_min_hold(given->min_hold_ms, ret_wish->ttl_us / 1000, reterr);
     ret_wish->expiring_us = given->expiring_ms * 1000;
     ret_wish->advisory_id = given->advisory_id;
     ret_wish->has_advisory_id = given->has_advisory_id != 0;

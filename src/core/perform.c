@@ -29,7 +29,16 @@ void dblk_event_answered(const struct dblock_answer *answer, struct dblk_event *
 {
     event->kind = DBLK_EVENT_ANSWERED;
     event->outcome = answer->outcome;
+    event->status = DBLOCK_OK;
     event->remaining_us = answer->remaining_us;
+}
+
+void dblk_event_taken(const struct dblk_attempt *attempt, const struct dblock_answer *answer,
+    struct dblk_event *event)
+{
+    dblk_event_answered(answer, event);
+    if (answer->outcome == DBLOCK_ANSWER_AGAIN)
+        event->status = attempt->error.status;
 }
 
 uint64_t dblk_perform_limit(

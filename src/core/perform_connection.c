@@ -155,6 +155,7 @@ void dblk_perform_take_connection(
     int is_watched;
     dblock_status status;
 
+    dblk_error_clear(&attempt->error);
     call.cancel_fd =
         wait_us > 0 ? dblk_waiter_fd(&attempt->waiter) : dblk_waiter_short_fd(&attempt->waiter);
     if (dblk_perform_renew_owner(attempt) != 0) {
@@ -209,5 +210,5 @@ void dblk_perform_take_connection(
     if (status != DBLOCK_OK)
         dblk_event_failed(attempt, status, is_reused, event);
     else
-        dblk_event_answered(&answer, event);
+        dblk_event_taken(attempt, &answer, event);
 }

@@ -79,6 +79,7 @@ void dblk_perform_ask(struct dblk_attempt *attempt, uint64_t now_us, int heeds_l
     is_reused = link->is_reused;
     attempt->link_id = link->id;
     memset(answer, 0, sizeof *answer);
+    dblk_error_clear(&attempt->error);
     attempt->sent_us = now_us;
     call.deadline_us =
         dblk_perform_limit(attempt, attempt->sent_us, attempt->machine.terms.io_us);
@@ -95,7 +96,7 @@ void dblk_perform_ask(struct dblk_attempt *attempt, uint64_t now_us, int heeds_l
         dblk_event_failed(attempt, status, is_reused, event);
         return;
     }
-    dblk_event_answered(answer, event);
+    dblk_event_taken(attempt, answer, event);
     if (answer->outcome == DBLOCK_ANSWER_SESSION)
         lose_session(attempt);
 }

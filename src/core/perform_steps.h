@@ -45,5 +45,8 @@ void dblk_perform_fill_take(const struct dblk_attempt *attempt, uint64_t wait_us
 void dblk_event_failed(struct dblk_attempt *attempt, dblock_status status, int is_reused,
     struct dblk_event *event) DBLOCK_COLD_;
 void dblk_event_answered(const struct dblock_answer *answer, struct dblk_event *event);
+/* Of a take; the attempt's error was cleared before it. */
+void dblk_event_taken(const struct dblk_attempt *attempt, const struct dblock_answer *answer,
+    struct dblk_event *event);
 
 #endif

@@ -48,7 +48,8 @@ struct dblk_event {
     int is_mine;           /* LOOK: the name is owned by the id of the last attempt */
     int is_past;           /* LOOK: the database's clock is past not_after: it can not come any more */
     int is_reused;         /* FAILED: on a connection that had been idle before */
-    dblock_status status;  /* FAILED */
+    dblock_status status;  /* FAILED; ANSWERED AGAIN: what to say if no later attempt gets further,
+                            * OK if nothing but others who want the name stood in the way */
     int is_transient;      /* FAILED */
 };
 

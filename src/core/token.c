@@ -101,6 +101,7 @@ static dblock_status draw_on_control(dblock_client *client, const struct dblock_
 
     do {
         memset(drawn, 0, sizeof *drawn);
+        dblk_error_clear(error);
         status = dblk_control_ask(
             client, client->driver->row.draw, subject, &call, drawn, error);
     } while (status == DBLOCK_OK && is_asked_again(client, drawn, &n_tries));
@@ -116,7 +117,7 @@ static dblock_status explain(
     if (is_pinned)
         (void)dblock_error_set(error, DBLOCK_E_DATABASE, "try again when it has ended",
             "a guarded transaction stands on lock \"%s\"", subject->name);
-    else
+    else if (outcome != DBLOCK_ANSWER_AGAIN || error->status == DBLOCK_OK)
         (void)dblock_error_set(error, DBLOCK_E_DATABASE, "try again",
             "cannot draw a token for lock \"%s\"", subject->name);
     error->is_transient = 1;
@@ -183,6 +184,7 @@ static dblock_status draw_advisory(dblock_client *client, const dblock_lock *loc
 
     do {
         memset(drawn, 0, sizeof *drawn);
+        dblk_error_clear(error);
         status = DBLOCK_OK;
         drawn->outcome = DBLOCK_ANSWER_NO;
         connection = dblk_channel_use(channel);

@@ -42,7 +42,7 @@ struct dblk_step dblk_repeat(struct dblk_machine *machine, const struct dblk_eve
     if (++machine->n_again > DBLK_AGAIN_MAX || dblk_is_late(machine, event->now_us)) {
         machine->n_again = 0;
         if (dblk_is_over(machine, event->now_us))
-            return dblk_end(machine, DBLOCK_BUSY);
+            return dblk_end(machine, event->status < 0 ? event->status : DBLOCK_BUSY);
     }
     return dblk_pause(machine, DBLK_STAGE_PAUSE,
         event->now_us +

@@ -300,6 +300,41 @@ for url in ${DBLOCK_TEST_PGSQL:+"$DBLOCK_TEST_PGSQL"} ${DBLOCK_TEST_MYSQL_SOCKET
     fi
 done
 
+# Files that may not grow: said, and no end by SIGXFSZ, which COMMAND gets as ever.
+"$DBLOCK" init -q -d "sqlite:$folder/small.db"
+for s in lease insert row advisory; do
+    rm -f "$folder"/small.db-* "$folder/ran"
+    exits 71 "a limit of the size of files, $s" bash -c "ulimit -f 8; exec '$DBLOCK' run -S $s \
+        -d 'sqlite:$folder/small.db' x touch '$folder/ran'"
+    like "$err" 'File too large.*ulimit -f' 'says which'
+    check 'COMMAND has not run' [ ! -e "$folder/ran" ]
+done
+exits 153 "COMMAND's own" "$DBLOCK" run -d "sqlite:$folder/small.db" x -- \
+    bash -c 'ulimit -c 0 -f 1; head -c 9999 /dev/zero > "$0"' "$folder/large"
+
+# A file that is mounted by itself, as `docker -v FILE:FILE` does it: its log and the side file are
+# beside its other path. Its folder may be mounted.
+mkdir "$folder/first" "$folder/second" "$folder/third"
+: > "$folder/second/lock.db"
+"$DBLOCK" init -q -d "sqlite:$folder/first/lock.db"
+mounted()
+{
+    unshare -m bash -c 'mount --bind "$1/first/lock.db" "$1/second/lock.db" &&
+        mount --bind "$1/first" "$1/third" && shift && exec "$@"' bash "$folder" "$@"
+}
+if mounted true 2> "$folder/why"; then
+    for s in lease insert row advisory; do
+        exits 78 "a mounted file, $s" mounted "$DBLOCK" run -S $s -d "sqlite:$folder/second/lock.db" x true
+        like "$err" 'mounted by itself.*mount its folder' 'the way out is said'
+        exits 0 "a mounted folder, $s" mounted "$DBLOCK" run -S $s -d "sqlite:$folder/third/lock.db" x true
+    done
+    exits 78 'init of a mounted file' mounted "$DBLOCK" init -d "sqlite:$folder/second/lock.db"
+    exits 2 'doctor of a mounted file' mounted "$DBLOCK" doctor -d "sqlite:$folder/second/lock.db"
+    like "$out$err" 'mount its folder' 'doctor says it too'
+else
+    echo "# SKIP a file that is mounted by itself: $(cat "$folder/why")"
+fi
+
 # The driver's package is named, not only its file.
 if [ ! -e "$(dirname "$DBLOCK")/../lib/libdblock-pgsql.so.0" ] && ! ldconfig -p | grep -q libdblock-pgsql; then
     exits 78 'a missing driver' "$DBLOCK" run -d postgresql://h/d x true

@@ -89,6 +89,13 @@ static void options__are_refused_out_of_range(struct contract *contract)
     options = own_options(contract);
     options.min_hold_ms = (uint64_t)-1;
     refuse(contract, client, &options, DBLOCK_E_ARGUMENT, "min_hold_ms");
+    /* nothing would renew it for so long */
+    options = own_options(contract);
+    options.strategy = DBLOCK_INSERT;
+    options.heartbeat = DBLOCK_HEARTBEAT_OFF;
+    options.ttl_ms = 5000;
+    options.min_hold_ms = 5001;
+    refuse(contract, client, &options, DBLOCK_E_ARGUMENT, "min_hold_ms");
     options = own_options(contract);
     options.strategy = 5;
     refuse(contract, client, &options, DBLOCK_E_ARGUMENT, "strategy");

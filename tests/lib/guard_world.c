@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-enum { DATABASES_MAX = 4, CASES_MAX = 400 };
+enum { DATABASES_MAX = 4, CASES_MAX = 600 };
 
 void expect_at(
     struct world *world, dblock_status expected, dblock_status actual, int line)

@@ -407,6 +407,33 @@ static void released_with_the_commit__is_free_then(struct world *world)
     expect(world, DBLOCK_OK, release(world, 1));
 }
 
+/* min_hold_ms holds for this release as for the plain one; to its holder it is given back. */
+static void released_with_the_commit__keeps_min_hold(struct world *world)
+{
+    struct dblock_options options = options_of(world, LONG_MS);
+    uint64_t begun_ms = test_now_ms();
+
+    if (is_live(world))
+        return;
+    options.min_hold_ms = 1500;
+    expect(world, DBLOCK_OK,
+        dblock_acquire(
+            world->clients[0], world->name, &options, &world->locks[0], &world->error));
+    run(world, 0, world->application->begin);
+    expect(world, DBLOCK_OK, release_in(world, 0));
+    expect(world, DBLOCK_NOT_HELD, release_in(world, 0));
+    run(world, 0, "COMMIT");
+    options = options_of(world, LONG_MS);
+    options.wait_ms = 20000;
+    expect(world, DBLOCK_NOT_HELD, dblock_confirm(world->locks[0], &world->error));
+    expect(world, DBLOCK_NOT_HELD, release(world, 0));
+    expect(world, DBLOCK_OK,
+        dblock_acquire(
+            world->clients[1], world->name, &options, &world->locks[1], &world->error));
+    assert_in_range(test_now_ms() - begun_ms, 1490, 15000);
+    expect(world, DBLOCK_OK, release(world, 1));
+}
+
 static void released_and_rolled_back__is_still_held(struct world *world)
 {
     if (is_live(world))
@@ -449,6 +476,64 @@ static void released_with_the_commit__wakes(struct world *world)
     dblock_lock_free(job.lock);
 }
 
+/* Nobody else can be granted the name until the open transaction ends, which is committed then. */
+static void expect_pinned(struct world *world)
+{
+    if (world->application->has_one_writer) {
+        assert_int_not_equal(0, world->application->run(world->connections[1],
+            "PRAGMA busy_timeout = 0; BEGIN IMMEDIATE"));
+        run(world, 0, "COMMIT");
+        expect(world, DBLOCK_OK, release(world, 0));
+        return;
+    }
+    expect(world, is_live(world) ? DBLOCK_OK : DBLOCK_PENDING, release(world, 0));
+    expect(world, DBLOCK_BUSY, take(world, 1, LONG_MS, 0));
+    run(world, 0, "COMMIT");
+    expect(world, DBLOCK_OK, take(world, 1, LONG_MS, 5000));
+    expect(world, DBLOCK_OK, release(world, 1));
+}
+
+static void savepoint_after_the_guard__undoes_nothing_of_it(struct world *world)
+{
+    expect(world, DBLOCK_OK, take(world, 0, LONG_MS, 0));
+    run(world, 0, world->application->begin_snapshot);
+    expect(world, DBLOCK_OK, guard(world, 0));
+    run(world, 0, "SAVEPOINT after_it");
+    run(world, 0, "UPDATE account SET balance = 5 WHERE id = 1");
+    run(world, 0, "ROLLBACK TO SAVEPOINT after_it");
+    expect_pinned(world);
+}
+
+/* A guard again is the way out: it pins the name anew, or tells that it was taken. */
+static void savepoint_before_the_guard__is_guarded_again(struct world *world)
+{
+    expect(world, DBLOCK_OK, take(world, 0, LONG_MS, 0));
+    run(world, 0, world->application->begin_snapshot);
+    run(world, 0, "SAVEPOINT before_it");
+    expect(world, DBLOCK_OK, guard(world, 0));
+    run(world, 0, "ROLLBACK TO SAVEPOINT before_it");
+    expect(world, DBLOCK_OK, guard(world, 0));
+    expect_pinned(world);
+}
+
+static void savepoint_before_the_guard__may_undo_it(struct world *world)
+{
+    if (is_live(world) || !world->application->savepoint_frees)
+        return; /* elsewhere the pin stays, or it is not promised which */
+    expect(world, DBLOCK_OK, take(world, 0, LONG_MS, 0));
+    run(world, 0, world->application->begin);
+    run(world, 0, "SAVEPOINT before_it");
+    expect(world, DBLOCK_OK, guard(world, 0));
+    run(world, 0, "ROLLBACK TO SAVEPOINT before_it");
+    expect(world, DBLOCK_OK,
+        dblock_break(
+            world->clients[1], world->name, world->kind->strategy, 0, &world->error));
+    expect(world, DBLOCK_OK, take(world, 1, LONG_MS, 0));
+    expect(world, DBLOCK_LOST, guard(world, 0));
+    run(world, 0, "ROLLBACK");
+    expect(world, DBLOCK_OK, release(world, 1));
+}
+
 /* ----------------------------------------------------------------------- running */
 
 static const struct kind kinds[] = {
@@ -477,7 +562,13 @@ static const struct guard_case cases[] = {
     { "plain_sql__guards_as_well", plain_sql__guards_as_well },
     { "guarded__does_not_go_to_another_thread", guarded__does_not_go_to_another_thread },
     { "released_with_the_commit__is_free_then", released_with_the_commit__is_free_then },
+    { "released_with_the_commit__keeps_min_hold", released_with_the_commit__keeps_min_hold },
     { "released_and_rolled_back__is_still_held", released_and_rolled_back__is_still_held },
+    { "savepoint_after_the_guard__undoes_nothing_of_it",
+        savepoint_after_the_guard__undoes_nothing_of_it },
+    { "savepoint_before_the_guard__is_guarded_again",
+        savepoint_before_the_guard__is_guarded_again },
+    { "savepoint_before_the_guard__may_undo_it", savepoint_before_the_guard__may_undo_it },
     { "released_with_the_commit__wakes", released_with_the_commit__wakes },
     { NULL, NULL },
 };

@@ -137,9 +137,9 @@ static void statement_timeout__ends_no_wait(void **state)
     (void)state;
     run(other, "BEGIN");
     must_join(other, "limit", DBLOCK_ROW);
-    run(f.plain, "BEGIN; SET LOCAL statement_timeout = 60; SET LOCAL lock_timeout = 20");
-    assert_int_equal(DBLOCK_BUSY, join(f.plain, "limit", DBLOCK_ROW, 400));
-    assert_true(test_now_ms() - begun_ms >= 400);
+    run(f.plain, "BEGIN; SET LOCAL statement_timeout = 300; SET LOCAL lock_timeout = 20");
+    assert_int_equal(DBLOCK_BUSY, join(f.plain, "limit", DBLOCK_ROW, 800));
+    assert_true(test_now_ms() - begun_ms >= 800);
     assert_string_equal("1", value(f.plain, "SELECT 1"));
     run(f.plain, "COMMIT");
     run(other, "COMMIT");

@@ -129,6 +129,33 @@ static void connection__is_as_it_was(void **state)
     assert_int_equal(1, application->number(mine, "SELECT dblock_now_us() IS NULL"));
 }
 
+/* A change says a row then, and is not made before somebody asks for the next one. */
+static void count_changes__changes_nothing(void **state)
+{
+    struct dblock_options options = DBLOCK_OPTIONS_INIT;
+    dblock_lock *lock = NULL;
+
+    (void)state;
+    run(mine, "PRAGMA count_changes = 1");
+    use("counted");
+    assert_int_equal(DBLOCK_OK, take("counted", &lock));
+    run(mine, "BEGIN");
+    assert_int_equal(DBLOCK_OK, dblock_sqlite_guard(lock, mine, sqlite3_sourceid(), &error));
+    run(mine, "COMMIT");
+    run(mine, "BEGIN");
+    assert_int_equal(DBLOCK_OK, dblock_sqlite_release_in(lock, mine, sqlite3_sourceid(), &error));
+    run(mine, "COMMIT");
+    assert_int_equal(DBLOCK_NOT_HELD, dblock_release(lock, &error));
+    dblock_lock_free(lock);
+    options.strategy = DBLOCK_ROW;
+    run(mine, "BEGIN");
+    assert_int_equal(DBLOCK_OK,
+        dblock_sqlite_acquire_in(
+            client, mine, sqlite3_sourceid(), "counted", &options, &lock, &error));
+    run(mine, "COMMIT");
+    dblock_lock_free(lock);
+}
+
 static void rows_that_are_being_read__are_refused(void **state)
 {
     sqlite3_stmt *statement = NULL;
@@ -316,6 +343,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(connection__is_as_it_was, open_all, close_all),
+        cmocka_unit_test_setup_teardown(count_changes__changes_nothing, open_all, close_all),
         cmocka_unit_test_setup_teardown(
             rows_that_are_being_read__are_refused, open_all, close_all),
         cmocka_unit_test_setup_teardown(

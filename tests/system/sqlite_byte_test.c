@@ -141,6 +141,31 @@ static void advisory__by_number_is_the_name_with_that_hash(void **state)
     assert_true(fixture.answer.token > token);
 }
 
+static int32_t take_number(struct dblock_connection *connection, int64_t number)
+{
+    struct dblock_take take = sqlite_take_of("#", sqlite_id("x"), NULL, 0);
+
+    take.subject.has_advisory_id = 1;
+    take.subject.advisory_id = number;
+    assert_int_equal(fixture.driver->advisory.take(connection, &fixture.call, &take, NULL,
+                         &fixture.answer, &fixture.error),
+        DBLOCK_OK);
+    return fixture.answer.outcome;
+}
+
+/* There are not as many bytes as numbers; the manual page says which are one lock. */
+static void advisory__by_number_is_kept_modulo_2_61(void **state)
+{
+    struct dblock_connection *mine = connect_for(DBLOCK_ADVISORY);
+    struct dblock_connection *other = connect_for(DBLOCK_ADVISORY);
+
+    (void)state;
+    assert_int_equal(take_number(mine, 1), DBLOCK_ANSWER_YES);
+    assert_int_equal(take_number(other, (INT64_C(1) << 61) + 1), DBLOCK_ANSWER_BUSY);
+    assert_int_equal(take_number(other, (INT64_C(1) << 60) + 1), DBLOCK_ANSWER_YES);
+    assert_int_equal(take_number(other, -1), DBLOCK_ANSWER_YES);
+}
+
 static void draw__rises_and_needs_the_lock_for_advisory(void **state)
 {
     struct dblock_connection *control = sqlite_fixture_connect(&fixture, DBLOCK_ROLE_CONTROL);
@@ -358,6 +383,7 @@ int main(void)
         TEST(seed__is_never_needed),
         TEST(advisory__is_busy_to_its_own_connection),
         TEST(advisory__by_number_is_the_name_with_that_hash),
+        TEST(advisory__by_number_is_kept_modulo_2_61),
         TEST(draw__rises_and_needs_the_lock_for_advisory),
         TEST(wait__ends_with_its_time),
         TEST(wait__is_cancelled),

@@ -109,6 +109,52 @@ static void a_step_that_waits_in_vain__answers_again_and_leaves_nothing(void **s
     assert_int_equal(sqlite_fixture_run(&fixture, "BEGIN IMMEDIATE; COMMIT"), SQLITE_OK);
 }
 
+static dblock_status acquire(
+    dblock_client *client, const char *name, int strategy, uint64_t wait_ms)
+{
+    struct dblock_options options = DBLOCK_OPTIONS_INIT;
+    dblock_lock *lock = NULL;
+    dblock_status status;
+
+    options.strategy = strategy;
+    options.wait_ms = wait_ms;
+    status = dblock_acquire(client, name, &options, &lock, &fixture.error);
+    dblock_lock_free(lock);
+    return status;
+}
+
+/* A file that cannot be written is no lock that somebody holds. One that is held is still BUSY. */
+static void a_locked_file__is_not_told_as_a_held_lock(void **state)
+{
+    struct dblock_config config = DBLOCK_CONFIG_INIT;
+    dblock_client *client = NULL;
+    sqlite3 *writer;
+    int i, strategy;
+
+    (void)state;
+    config.io_timeout_ms = 600;
+    assert_int_equal(
+        DBLOCK_OK, dblock_open(dblock_sqlite_driver(), fixture.url, &config, &client, NULL));
+    assert_int_equal(DBLOCK_OK, acquire(client, "warm", DBLOCK_LEASE, 0)); /* it has a session */
+    FOR_BOTH(i, strategy)
+        assert_int_equal(TAKE(mine, strategy, "held", "x", "mine"), DBLOCK_ANSWER_YES);
+    writer = open_writer();
+    FOR_BOTH(i, strategy) {
+        assert_int_equal(DBLOCK_BUSY, acquire(client, "held", strategy, 0));
+        assert_int_equal(DBLOCK_E_DATABASE, acquire(client, "free", strategy, 0));
+        assert_non_null(strstr(fixture.error.message, "keeps the file locked"));
+        assert_int_equal(1, fixture.error.is_transient);
+        assert_int_equal(DBLOCK_E_DATABASE, acquire(client, "free", strategy, 100));
+    }
+    assert_int_equal(
+        DBLOCK_E_DATABASE, dblock_break(client, "held", DBLOCK_LEASE, 0, &fixture.error));
+    assert_non_null(strstr(fixture.error.message, "keeps the file locked"));
+    end_writer(writer);
+    FOR_BOTH(i, strategy)
+        assert_int_equal(DBLOCK_OK, acquire(client, "free", strategy, 5000));
+    dblock_close(client);
+}
+
 static void a_wait_for_the_write_lock__is_cancelled(void **state)
 {
     sqlite3 *writer = open_writer();
@@ -180,6 +226,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(busy__is_answered_while_another_writes),
         TEST(a_step_that_waits_in_vain__answers_again_and_leaves_nothing),
+        TEST(a_locked_file__is_not_told_as_a_held_lock),
         TEST(a_wait_for_the_write_lock__is_cancelled),
         TEST(the_clock__is_read_after_the_wait),
         TEST(purge__waits_for_nobody),

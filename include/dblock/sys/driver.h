@@ -27,7 +27,8 @@
  *                        database refused; certainly no effect
  * A conflict that the database resolved against us (deadlock 40P01/1213,
  * serialization 40001, certification, SQLITE_BUSY after the busy limit) is not
- * a failure: it is DBLOCK_OK with DBLOCK_ANSWER_AGAIN, without effect.
+ * a failure: it is DBLOCK_OK with DBLOCK_ANSWER_AGAIN, without effect. Where it was not the lock
+ * that others wanted (a file that stayed locked), `reterr` says what stood in the way all the same.
  * After a failure the library asks connection.is_alive() and closes a dead one.
  *
  * THREADS. A connection is used by one thread at a time; a target by many.
@@ -430,6 +431,10 @@ struct dblock_guarded {
     const unsigned char *owner; /* DBLOCK_ID_SIZE bytes */
     int64_t token;
     uint64_t io_timeout_us;
+    /* What is left of min_hold_ms, 0 nothing: a transaction that gives the lock back leaves a timed
+     * grant of so long instead, under an owner that nobody is. */
+    uint64_t keep_us;
+    unsigned char kept_owner[DBLOCK_ID_SIZE];
 };
 
 /* The first line of a function of a driver that binds a lock to a transaction of the application.

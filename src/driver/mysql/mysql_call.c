@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* mysql_call.c - see mysql_call.h. What the calls mean is their callers' business. */
-#define _GNU_SOURCE /* POLLRDHUP */
-
 #include "mysql_call.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -125,34 +123,16 @@ static void lead_here(struct handshake *handshake, MARIADB_PVIO *pvio)
 
 /* Before its greeting a server can only refuse, by an error. One with the number of a progress
  * report makes this library (3.3) look into the version that the greeting was to bring, by a pointer
- * that is NULL. So the first bytes are waited for and looked at before it goes on to read: three of
- * length, one of sequence, the kind of packet, and two of number. No greeting is as short.
- * (By FIONREAD, as reading from a socket that is not connected takes the reason away.) */
-static int is_poisoned(const struct waiting *waiting)
+ * that is NULL. So there is one, of no server, until the greeting puts its own in the place of it. If
+ * that is never seen the library has most likely freed it, with the rest that a failure leaves; a
+ * greeting and a failure that come in one piece cost this byte. */
+static void take_version_back(const MYSQL *mysql, char **version)
 {
-    int fd = mysql_get_socket(waiting->mysql);
-    unsigned char head[7];
-    int n_bytes = 0;
-
-    while (waiting->mysql->server_version == NULL) {
-        struct pollfd state = { fd, POLLIN | POLLRDHUP, 0 };
-        struct dblock_call pause = *waiting->call;
-
-        (void)poll(&state, 1, 0);
-        if (ioctl(fd, FIONREAD, &n_bytes) != 0)
-            break;
-        if (n_bytes >= (int)sizeof head)
-            return recv(fd, head, sizeof head, MSG_PEEK | MSG_DONTWAIT) == (ssize_t)sizeof head &&
-                head[4] == 0xFF && head[5] == 0xFF && head[6] == 0xFF;
-        if ((state.revents & (POLLERR | POLLHUP | POLLRDHUP)) != 0)
-            break;
-        if (n_bytes > 0 && pause.deadline_us > dblock_clock_us() + 1000)
-            pause.deadline_us = dblock_clock_us() + 1000;
-        if (dblock_fd_wait(n_bytes > 0 ? -1 : fd, POLLIN, &pause, waiting->heed_cancel) < 0 ||
-            dblock_clock_us() >= waiting->call->deadline_us)
-            break;
-    }
-    return 0;
+    if (mysql->server_version == *version)
+        return;
+    if (mysql->server_version != NULL)
+        free(*version);
+    *version = NULL;
 }
 
 int mysql_call_connect(
@@ -161,21 +141,19 @@ int mysql_call_connect(
     struct waiting waiting = { mysql, call, 1, 0, 0 };
     struct handshake handshake;
     MYSQL *result = NULL;
-    int wanted = mysql_real_connect_start(&result, mysql, target->host, target->user,
-        target->password, target->database, target->port, target->socket, 0);
+    char *version = calloc(1, 1);
+    int wanted;
 
+    mysql->server_version = version;
+    wanted = mysql_real_connect_start(&result, mysql, target->host, target->user, target->password,
+        target->database, target->port, target->socket, 0);
+    take_version_back(mysql, &version);
     memset(&handshake, 0, sizeof handshake);
     handshake.waiting = &waiting;
     while (wanted != 0) {
-        int came;
-
         lead_here(&handshake, mysql->net.pvio);
-        came = await(&waiting, wanted);
-        if ((came & (MYSQL_WAIT_READ | MYSQL_WAIT_WRITE)) != 0 && is_poisoned(&waiting)) {
-            waiting.n_told = 1; /* as if nothing had come, from now on */
-            came = MYSQL_WAIT_TIMEOUT;
-        }
-        wanted = mysql_real_connect_cont(&result, mysql, came);
+        wanted = mysql_real_connect_cont(&result, mysql, await(&waiting, wanted));
+        take_version_back(mysql, &version);
     }
     if (handshake.pvio != NULL && mysql->net.pvio == handshake.pvio)
         handshake.pvio->methods = handshake.before;

@@ -236,13 +236,21 @@ static dblock_status pin_by_change(const struct question *question)
 static dblock_status leave(const struct question *question)
 {
     const struct dblock_guarded *guarded = question->guarded;
-    const struct mysql_literal literals[2] = {
+    int is_lease = guarded->strategy == DBLOCK_LEASE;
+    const struct mysql_literal literals[4] = {
+        { MYSQL_LITERAL_BYTES, 0, guarded->kept_owner, DBLOCK_ID_SIZE },
+        { MYSQL_LITERAL_NUMBER, guarded->keep_us, NULL, 0 },
         { MYSQL_LITERAL_BYTES, 0, guarded->subject.name, guarded->subject.name_size },
         { MYSQL_LITERAL_BYTES, 0, guarded->owner, DBLOCK_ID_SIZE } };
     MYSQL_RES *rows;
-    unsigned int code = run(question,
-        guarded->strategy == DBLOCK_LEASE ? mysql_sql_lease_leave : mysql_sql_insert_leave,
-        literals, 2, "", &rows);
+    unsigned int code;
+
+    if (guarded->keep_us == 0)
+        code = run(question, is_lease ? mysql_sql_lease_leave : mysql_sql_insert_leave,
+            literals + 2, 2, "", &rows);
+    else
+        code = run(question, is_lease ? mysql_sql_lease_keep : mysql_sql_insert_keep, literals, 4,
+            "", &rows);
 
     if (code != 0)
         return fail(question, code);

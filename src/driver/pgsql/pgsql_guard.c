@@ -91,9 +91,11 @@ static dblock_status pin(
 static dblock_status leave(
     const struct dblock_guarded *guarded, PGconn *pg, struct dblock_error *reterr)
 {
-    const char *text = guarded->target->texts[guarded->strategy == DBLOCK_LEASE
-            ? STATEMENT_LEASE_LEAVE
-            : STATEMENT_INSERT_LEAVE];
+    int is_lease = guarded->strategy == DBLOCK_LEASE;
+    enum pgsql_statement statement = guarded->keep_us == 0
+        ? (is_lease ? STATEMENT_LEASE_LEAVE : STATEMENT_INSERT_LEAVE)
+        : (is_lease ? STATEMENT_LEASE_KEEP : STATEMENT_INSERT_KEEP);
+    const char *text = guarded->target->texts[statement];
     const struct pgsql_application application = application_of(guarded, pg, "release");
     struct pgsql_parameters parameters;
     PGresult *result;
@@ -103,6 +105,10 @@ static dblock_status leave(
     pgsql_put_name(&parameters, &guarded->subject);
     pgsql_put_id(&parameters, guarded->owner);
     pgsql_put_line(&parameters, guarded->target, guarded->strategy, &guarded->subject);
+    if (guarded->keep_us != 0) {
+        pgsql_put_id(&parameters, guarded->kept_owner);
+        pgsql_put_duration(&parameters, guarded->keep_us);
+    }
     status = pgsql_application_ask(&application, text, &parameters, &result, reterr);
     if (status != DBLOCK_OK)
         return status;

@@ -81,6 +81,8 @@ enum pgsql_statement { /* insert's are lease's plus an offset, in the same order
     STATEMENT_INSERT_GUARD,
     STATEMENT_LEASE_LEAVE,
     STATEMENT_INSERT_LEAVE,
+    STATEMENT_LEASE_KEEP,
+    STATEMENT_INSERT_KEEP,
     STATEMENT_JOINED_ROW_TAKE,
     STATEMENT_JOINED_ROW_LOOK,
     STATEMENT_JOINED_ROW_WAIT,

@@ -67,6 +67,12 @@ dblock_status sqlite_application_check_file(
             "cannot %s \"%s\": the connection is to %s, the lock is in %s", application->action,
             application->name,
             theirs_path != NULL && *theirs_path != 0 ? theirs_path : "no file", path);
+    /* another log: its transactions exclude nobody here */
+    if (sqlite_is_mounted_alone(theirs_path))
+        return dblock_error_set(application->reterr, DBLOCK_E_ARGUMENT,
+            "mount its folder instead of the file",
+            "cannot %s \"%s\": the connection's file %s is mounted by itself", application->action,
+            application->name, theirs_path);
     return DBLOCK_OK;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* sqlite_check.c - what of this file would hurt. That it is a plain file of one name, on a local
- * disk and writable, was judged when it was opened (sqlite_connection.c). */
+/* sqlite_check.c - what of this file would hurt. That it is a plain file of one name, not
+ * mounted by itself, on a local disk and writable, was judged when it was opened
+ * (sqlite_connection.c). */
 #include "sqlite_error.h"
 #include "sqlite_statement.h"
 #include "sqlite_steps.h"

@@ -140,6 +140,12 @@ static dblock_status check_file(struct dblock_connection *connection, struct dbl
             "cannot open %s: the file has %lu names (hard links), and whoever uses another one "
             "would not meet these locks",
             path, (unsigned long)connection->identity.st_nlink);
+    if (sqlite_is_mounted_alone(path))
+        return dblock_error_set(reterr, DBLOCK_E_UNSUPPORTED,
+            "mount its folder instead of the file",
+            "cannot open %s: the file is mounted by itself (a bind mount, as of docker -v), and "
+            "whoever uses it by its other path would not meet these locks",
+            path);
     if (faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0)
         return sqlite_system_error(errno, "read", path, reterr);
     if (faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0)

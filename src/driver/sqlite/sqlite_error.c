@@ -14,6 +14,7 @@ enum {
 };
 
 static const char hint_room[] = "make room on the disk that the file is on";
+static const char hint_limit[] = "raise the limit of the size of files (ulimit -f)";
 
 static const struct code_entry {
     int code; /* extended; or primary, for all extended codes that are not listed */
@@ -86,19 +87,36 @@ static int cause_of(const struct dblock_connection *connection, int code)
 
     if (primary == SQLITE_FULL) /* or a page limit, but nobody sets one here */
         return is_full(number) ? number : ENOSPC;
-    if (primary == SQLITE_CANTOPEN || (primary == SQLITE_IOERR && is_full(number)))
+    if (primary == SQLITE_CANTOPEN ||
+        (primary == SQLITE_IOERR && (is_full(number) || number == EFBIG)))
         return number;
     return 0;
 }
 
-/* "Unable to open" has causes that the file is not to blame for. */
+/* "Unable to open" and "I/O error" have causes that the file is not to blame for. */
 static dblock_status refine(int code, int cause, dblock_status status)
 {
+    if (cause == EFBIG && status == DBLOCK_E_DATABASE)
+        return DBLOCK_E_SYSTEM;
     if ((code & 0xFF) != SQLITE_CANTOPEN)
         return status;
     if (cause == EMFILE || cause == ENFILE)
         return DBLOCK_E_SYSTEM;
     return cause == ENOENT ? DBLOCK_E_SCHEMA : status;
+}
+
+/* Its own limit is over, and nobody may have wanted the lock: it is the file that was busy. */
+static void tell_locked(
+    const struct dblock_connection *connection, int code, struct dblock_error *reterr)
+{
+    int has_name = connection->name != NULL;
+
+    (void)dblock_error_set(reterr, DBLOCK_E_DATABASE,
+        "find out who keeps a transaction open on it, and try again",
+        "cannot %s %s%s%s%s: another program keeps the file locked",
+        connection->action != NULL ? connection->action : "open", has_name ? "\"" : "",
+        has_name ? connection->name : "", has_name ? "\" in " : "", connection->path);
+    dblock_error_native(reterr, code, NULL, 1);
 }
 
 dblock_status sqlite_error(
@@ -121,13 +139,20 @@ dblock_status sqlite_error(
     status = sqlite_status_of(code, text);
     hint = entry != NULL ? entry->hint : NULL;
     cause = cause_of(connection, code);
-    if (status == SQLITE_STEP_AGAIN)
-        return connection->is_cancelled ? DBLOCK_CANCELLED : SQLITE_STEP_AGAIN;
+    if (status == SQLITE_STEP_AGAIN && connection->is_cancelled)
+        return DBLOCK_CANCELLED;
+    if (status == SQLITE_STEP_AGAIN) {
+        if (connection->is_patient)
+            tell_locked(connection, code, reterr);
+        return SQLITE_STEP_AGAIN;
+    }
     status = refine(code, cause, status);
     if (status == DBLOCK_E_SCHEMA && (entry == NULL || entry->status != status))
         hint = SQLITE_HINT_INIT;
     if (status == DBLOCK_E_SYSTEM)
         hint = "raise the limit of open files (ulimit -n), or close some";
+    if (cause == EFBIG)
+        hint = hint_limit;
     if (is_full(cause))
         hint = hint_room;
     if (cause != 0) {
@@ -184,6 +209,9 @@ dblock_status sqlite_system_error(
         break;
     case ENOMEM:
         status = DBLOCK_E_MEMORY;
+        break;
+    case EFBIG:
+        hint = hint_limit;
         break;
     default:
         break;

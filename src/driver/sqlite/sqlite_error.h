@@ -7,7 +7,7 @@
 
 /* Fills `*reterr` from the handle's last error, `code` being its extended result code; marks the
  * connection broken where it is. Returns SQLITE_STEP_AGAIN (or DBLOCK_CANCELLED) for a lock that
- * was not to be had, without touching `*reterr`. */
+ * was not to be had; then `*reterr` says so, unless the step did not wait for it. */
 dblock_status sqlite_error(
     struct dblock_connection *connection, int code, struct dblock_error *reterr);
 

@@ -63,10 +63,14 @@ static void bind_grant(sqlite3_stmt *statement, const struct dblock_guarded *gua
     }
     (void)sqlite3_bind_blob(statement, 1, name.name, (int)name.name_size, SQLITE_TRANSIENT);
     (void)sqlite3_bind_int64(statement, 3, guarded->token);
+    if (sqlite3_bind_parameter_count(statement) == 6) {
+        (void)sqlite3_bind_blob(statement, 5, guarded->kept_owner, DBLOCK_ID_SIZE, SQLITE_STATIC);
+        (void)sqlite3_bind_int64(statement, 6, (int64_t)guarded->keep_us);
+    }
 }
 
 /* SQLITE_ROW, SQLITE_DONE, or an extended error code. ?1 name, ?2 owner or strategy, ?3 token,
- * ?4 clock. */
+ * ?4 clock, ?5 and ?6 who keeps the name and how long. */
 static int run(const struct question *question, const char *sql)
 {
     sqlite3_stmt *statement = NULL;
@@ -76,6 +80,8 @@ static int run(const struct question *question, const char *sql)
         bind_grant(statement, question->guarded);
         code = sqlite3_step(statement);
     }
+    while (code == SQLITE_ROW && !sqlite3_stmt_readonly(statement)) /* PRAGMA count_changes */
+        code = sqlite3_step(statement);
     if (code != SQLITE_ROW && code != SQLITE_DONE)
         code = sqlite3_extended_errcode(question->handle);
     (void)sqlite3_finalize(statement);
@@ -92,17 +98,24 @@ static int run(const struct question *question, const char *sql)
  * that; until this transaction ends he cannot. */
 #define IS_THIS_TOKEN " WHERE strategy = ?2 AND name = ?1 AND token = ?3"
 
+#define KEEP "session = NULL, owner = ?5, expires_at = ?4 + ?6"
+
 static const struct statements {
-    const char *look, *pin;
+    const char *look, *pin, *leave, *keep; /* keep: what is left of min_hold_ms */
 } statements[] = {
     [DBLOCK_LEASE] = { "SELECT 1 FROM main.dblock_lease" IS_THIS_GRANT,
-        "UPDATE main.dblock_lease SET guards = guards + 1" IS_THIS_GRANT },
+        "UPDATE main.dblock_lease SET guards = guards + 1" IS_THIS_GRANT,
+        "UPDATE main.dblock_lease SET session = NULL, owner = NULL, expires_at = 0,"
+        " since = ?4" IS_THIS_GRANT,
+        "UPDATE main.dblock_lease SET " KEEP IS_THIS_GRANT },
     [DBLOCK_INSERT] = { "SELECT 1 FROM main.dblock_insert" IS_THIS_GRANT,
-        "UPDATE main.dblock_insert SET guards = guards + 1" IS_THIS_GRANT },
+        "UPDATE main.dblock_insert SET guards = guards + 1" IS_THIS_GRANT,
+        "DELETE FROM main.dblock_insert" IS_THIS_GRANT,
+        "UPDATE main.dblock_insert SET " KEEP IS_THIS_GRANT },
     [DBLOCK_ROW] = { "SELECT 1 FROM main.dblock_token" IS_THIS_TOKEN,
-        "UPDATE main.dblock_token SET token = token" IS_THIS_TOKEN },
+        "UPDATE main.dblock_token SET token = token" IS_THIS_TOKEN, NULL, NULL },
     [DBLOCK_ADVISORY] = { "SELECT 1 FROM main.dblock_token" IS_THIS_TOKEN,
-        "UPDATE main.dblock_token SET token = token" IS_THIS_TOKEN },
+        "UPDATE main.dblock_token SET token = token" IS_THIS_TOKEN, NULL, NULL },
 };
 
 static dblock_status pin(const struct question *question)
@@ -125,10 +138,8 @@ static dblock_status pin(const struct question *question)
 /* What is pinned is given back by this transaction. The file has one writer, and that is this one. */
 static dblock_status leave(const struct question *question)
 {
-    int code = run(question, question->guarded->strategy == DBLOCK_LEASE
-            ? "UPDATE main.dblock_lease SET session = NULL, owner = NULL, expires_at = 0,"
-              " since = ?4" IS_THIS_GRANT
-            : "DELETE FROM main.dblock_insert" IS_THIS_GRANT);
+    const struct statements *texts = &statements[question->guarded->strategy];
+    int code = run(question, question->guarded->keep_us == 0 ? texts->leave : texts->keep);
 
     if (code != SQLITE_DONE)
         return fail(question, code);

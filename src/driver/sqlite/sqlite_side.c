@@ -129,6 +129,20 @@ static int put_in_place(const char *draft, const char *path)
     return rename(draft, path) == 0 ? 0 : errno;
 }
 
+/* 0, or why not: what is written in part is not said to be a full disk before that is asked. */
+static int write_all(int fd, const char *bytes, size_t size)
+{
+    while (size > 0) {
+        ssize_t n_written = write(fd, bytes, size);
+
+        if (n_written <= 0)
+            return n_written < 0 ? errno : ENOSPC;
+        bytes += n_written;
+        size -= (size_t)n_written;
+    }
+    return 0;
+}
+
 /* The lines are written, although they are zero: where a page that is mapped had no block yet, a
  * full disk would kill whoever touches it. */
 static int fill_file(int fd)
@@ -136,16 +150,12 @@ static int fill_file(int fd)
     static const char magic[SIDE_LINES_AT] = MAGIC;
     static const char zeros[4096];
     int64_t offset;
-    ssize_t n_written = write(fd, magic, sizeof magic);
+    int number = write_all(fd, magic, sizeof magic);
 
-    if (n_written != (ssize_t)sizeof magic)
-        return n_written < 0 ? errno : ENOSPC;
-    for (offset = SIDE_LINES_AT; offset < SIDE_SLOTS_AT; offset += (int64_t)sizeof zeros) {
-        n_written = write(fd, zeros, sizeof zeros);
-        if (n_written != (ssize_t)sizeof zeros)
-            return n_written < 0 ? errno : ENOSPC;
-    }
-    return 0;
+    for (offset = SIDE_LINES_AT; number == 0 && offset < SIDE_SLOTS_AT;
+         offset += (int64_t)sizeof zeros)
+        number = write_all(fd, zeros, sizeof zeros);
+    return number;
 }
 
 /* Made under another name and linked when it is complete: whoever opens it sees its contents and

@@ -126,6 +126,9 @@ dblock_status sqlite_change(struct dblock_connection *connection, sqlite3_stmt *
     int has_row;
     dblock_status status = sqlite_fetch(connection, statement, &has_row, reterr);
 
+    /* the application's connection may have PRAGMA count_changes: a row, and the commit after it */
+    while (status == DBLOCK_OK && has_row)
+        status = sqlite_fetch(connection, statement, &has_row, reterr);
     if (status == DBLOCK_OK && ret_n_changed != NULL)
         *ret_n_changed = sqlite3_changes(connection->handle);
     return status;

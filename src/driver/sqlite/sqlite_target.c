@@ -5,14 +5,18 @@
  * decoded, so a "%" is a "%". sqlite:///absolute/path means the same as
  * sqlite:/absolute/path. There are no parameters, and a "?" is refused rather than
  * taken for a part of the name: who writes one means a parameter. */
+#define _GNU_SOURCE /* statx */
+
 #include "sqlite_target.h"
 
 #include "sqlite_loan.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define SCHEME "sqlite:"
@@ -180,4 +184,17 @@ const char *sqlite_shared_file_system(unsigned long type)
         if (shared_file_systems[i].type == (type & 0xFFFFFFFF))
             return shared_file_systems[i].name;
     return NULL;
+}
+
+int sqlite_is_mounted_alone(const char *path)
+{
+#ifdef STATX_ATTR_MOUNT_ROOT
+    struct statx file;
+
+    return statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_TYPE, &file) == 0 &&
+        (file.stx_attributes_mask & file.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+#else
+    (void)path;
+    return 0;
+#endif
 }

@@ -32,4 +32,9 @@ char *sqlite_join(const char *first, const char *second);
  * NULL for a local file system. */
 const char *sqlite_shared_file_system(unsigned long type);
 
+/* A file that is mounted by itself has another path somewhere, and what belongs to it (the log, its
+ * index, the side file) is beside that one and not beside this. 0 too where the kernel (before
+ * Linux 5.8) or a filter of system calls does not tell. */
+int sqlite_is_mounted_alone(const char *path);
+
 #endif

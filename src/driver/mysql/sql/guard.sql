@@ -133,3 +133,22 @@ UPDATE dblock_insert
    SET owner = NULL, session = NULL, expires_at = 0,
        since = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
  WHERE name = ? AND owner = ?;
+
+-- name: lease_keep
+-- in: another owner, time (us), name, owner
+-- out: as lease_leave
+-- Instead of lease_leave where min_hold_ms is not over: the COMMIT leaves a timed grant of the
+-- rest. Under another owner, so that for its holder it is given back all the same.
+UPDATE dblock_lease
+   SET owner = ?, session = NULL,
+       expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + ?
+ WHERE name = ? AND owner = ?;
+
+-- name: insert_keep
+-- in: as lease_keep
+-- out: as lease_leave
+-- As lease_keep.
+UPDATE dblock_insert
+   SET owner = ?, session = NULL,
+       expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + ?
+ WHERE name = ? AND owner = ?;

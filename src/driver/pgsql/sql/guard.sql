@@ -109,3 +109,27 @@ WHERE l.name = $1 AND l.owner = $2
 RETURNING CASE WHEN NOT pg_catalog.pg_try_advisory_xact_lock_shared($3, $4)
     THEN pg_catalog.pg_notify('dblock_' || pg_catalog.lpad(pg_catalog.to_hex($3), 8, '0')
         || pg_catalog.lpad(pg_catalog.to_hex($4), 8, '0'), '')::text END;
+
+-- name: lease_keep
+-- in: $1 name (bytea), $2 owner (bytea), $3 and $4 key of the line, $5 another owner (bytea),
+--   $6 time (interval)
+-- out: as lease_leave
+-- Instead of lease_leave where min_hold_ms is not over: the COMMIT leaves a timed grant of the
+-- rest. Under another owner, so that for its holder it is given back all the same.
+UPDATE dblock_schema.dblock_lease AS l
+SET session = NULL, owner = $5, expires_at = pg_catalog.clock_timestamp() + $6
+WHERE l.name = $1 AND l.owner = $2
+RETURNING CASE WHEN NOT pg_catalog.pg_try_advisory_xact_lock_shared($3, $4)
+    THEN pg_catalog.pg_notify('dblock_' || pg_catalog.lpad(pg_catalog.to_hex($3), 8, '0')
+        || pg_catalog.lpad(pg_catalog.to_hex($4), 8, '0'), '')::text END;
+
+-- name: insert_keep
+-- in: as lease_keep
+-- out: as lease_leave
+-- As lease_keep.
+UPDATE dblock_schema.dblock_insert AS l
+SET session = NULL, owner = $5, expires_at = pg_catalog.clock_timestamp() + $6
+WHERE l.name = $1 AND l.owner = $2
+RETURNING CASE WHEN NOT pg_catalog.pg_try_advisory_xact_lock_shared($3, $4)
+    THEN pg_catalog.pg_notify('dblock_' || pg_catalog.lpad(pg_catalog.to_hex($3), 8, '0')
+        || pg_catalog.lpad(pg_catalog.to_hex($4), 8, '0'), '')::text END;
