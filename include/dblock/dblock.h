@@ -516,8 +516,8 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_with(dblock_client *client, co
 DBLOCK_API dblock_status dblock_canceller_new(
     dblock_canceller **ret_canceller, struct dblock_error *reterr);
 
-/* [any] Ends the waits that were given this canceller, within 100 ms. Async-
- * signal-safe. Stays raised: later waits end at once, until _reset. */
+/* [any] Ends the waits given this canceller within 100 ms (a server that is silent: 0.5 s, amid a
+ * take io_timeout_ms). Async-signal-safe. Stays raised: later waits end at once, until _reset. */
 DBLOCK_API void dblock_cancel(dblock_canceller *canceller);
 
 DBLOCK_API int dblock_canceller_is_raised(const dblock_canceller *canceller); /* [any] 1 or 0 */

@@ -22,7 +22,8 @@ extern "C" {
  * Who waits for a lease or insert is woken by named locks of the server, GET_LOCK(), over
  * a connection of its own, in order of arrival. Through a proxy that lends out connections
  * of its own he looks from time to time instead, and on Galera if the holder's
- * connection leads to another node. Static; any thread. */
+ * connection leads to another node. With Oracle's client library a wait that is cancelled while
+ * the server is silent may take a second to end. Static; any thread. */
 DBLOCK_API const dblock_driver *dblock_mysql_driver(void);
 
 /**
@@ -30,10 +31,10 @@ DBLOCK_API const dblock_driver *dblock_mysql_driver(void);
  *
  * For programs that have one connection and no thread beside it. It is used inside of calls of
  * this client only, and left as it was: session variables, transaction, prepared statements, named
- * locks, default database, LAST_INSERT_ID(). (Not mysql_insert_id() and mysql_affected_rows(),
- * which are of the last statement. A SET TRANSACTION without SESSION is used up.) That costs about
- * three round trips more for each call: a client by dblock_open(), beside it, is faster, can do
- * more, and is of use to many threads.
+ * locks, default database, LAST_INSERT_ID(), a clock that was set (SET timestamp). (Not
+ * mysql_insert_id() and mysql_affected_rows(), which are of the last statement. A SET TRANSACTION
+ * without SESSION is used up.) That costs about three round trips more for each call: a client by
+ * dblock_open(), beside it, is faster, can do more, and is of use to many threads.
  *
  * What is different:
  *   - Never a part of a transaction of yours: in one, everything that needs the connection is
@@ -52,6 +53,9 @@ DBLOCK_API const dblock_driver *dblock_mysql_driver(void);
  *   - Who waits looks from time to time; DBLOCK_FAIR needs keeper_url, and is not for advisory.
  *   - What dblock_lock_free() leaves to the keeper is done by the next acquire, or dblock_close().
  *   - dblock_schema_install() needs keeper_url.
+ *   - A temporary table of the session that has the name of one of dblock's hides it: E_ARGUMENT.
+ *     Make none later, as that is not looked for again. Where the session's changes are not
+ *     replicated (sql_log_bin, wsrep_on), its locks exclude nobody on another server.
  *
  * One thread at a time, for the connection and this client together. Close the client before the
  * connection, which stays open, and in no transaction of yours: in one, what it holds ends with its

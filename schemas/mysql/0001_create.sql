@@ -68,7 +68,7 @@ CREATE TABLE IF NOT EXISTS dblock_session (
 --              > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
 --      LOCK IN SHARE MODE;
 -- One row: until this transaction ends nobody else can be granted the name. None: that grant is
--- over, roll back. It must be the first, as at REPEATABLE READ what was read before it may be
+-- over (or seems so, where `SET timestamp` has set the session's clock), roll back. It must be the first, as at REPEATABLE READ what was read before it may be
 -- older than the grant. On Galera and Group Replication locks of rows exclude nobody on other
 -- nodes; there it is a change, 1 row affected or roll back, and only the COMMIT's success counts
 -- (error 1213 there or before: all was rolled back, begin again):

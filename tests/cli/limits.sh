@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # limits.sh - limits that a role, an option file or an administrator has set for sessions, all
 # shorter than what is held and waited for here. PITFALL(D6): the server ends idle sessions.
-# PITFALL(D10): it ends transactions that do nothing. Dblock sets what it needs for itself. Runs
-# beside others.
+# PITFALL(D10): it ends transactions that do nothing. And settings that shape what a COMMIT does,
+# which rows come, and what the time is. Dblock sets what it needs for itself. Runs beside others.
 . "$(dirname "$0")/lib/cli.sh"
 
 # All are held for longer than any of the limits, and waited for as long.
@@ -42,7 +42,11 @@ with_limits()
         DBLOCK_URL="$DBLOCK_URL${and}options=$options" short_limits
         ;;
     mysql)
-        printf '[client]\ninit-command="SET SESSION wait_timeout = 1, lock_wait_timeout = 1"\n' \
+        printf '[client]\ninit-command="SET SESSION %s, %s, %s %s"\n' \
+            'wait_timeout = 1, lock_wait_timeout = 1, timestamp = 2000000000' \
+            'completion_type = 2, sql_select_limit = 0, sql_safe_updates = 1' \
+            'max_join_size = 1 /*!50720 , max_execution_time = 1 */' \
+            '/*M!100300 , idle_transaction_timeout = 1, idle_readonly_transaction_timeout = 1 */' \
             > "$HOME/.my.cnf"
         short_limits
         rm "$HOME/.my.cnf"

@@ -299,6 +299,83 @@ static void tls__that_never_begins_ends_in_time(void **state)
     silent_tls_stop(silent);
 }
 
+/* A wait that is given up while nothing comes any more. */
+struct given_up {
+    dblock_client *client;
+    struct dblock_options options;
+    dblock_status status;
+    struct dblock_error error;
+    uint64_t ended_ms;
+};
+
+static void *wait_for_it(void *context)
+{
+    struct given_up *wait = context;
+    dblock_lock *lock = NULL;
+
+    wait->status = dblock_acquire(wait->client, "given up", &wait->options, &lock, &wait->error);
+    wait->ended_ms = test_now_ms();
+    dblock_lock_free(lock);
+    return NULL;
+}
+
+static int is_quiet(void *context)
+{
+    return tcp_proxy_quiet_ms(context) >= 300;
+}
+
+static void cancel_in_silence(dblock_client *other, int strategy)
+{
+    struct tcp_proxy *proxy = tcp_proxy_start(database->wire, database->port());
+    struct dblock_config config = DBLOCK_CONFIG_INIT;
+    struct given_up wait = { .options = DBLOCK_OPTIONS_INIT };
+    struct dblock_error error;
+    dblock_canceller *canceller = NULL;
+    dblock_lock *lock = NULL;
+    uint64_t raised_ms;
+    pthread_t thread;
+
+    assert_non_null(proxy);
+    config.io_timeout_ms = 8000; /* for all else */
+    if (database->contract->schema != NULL)
+        config.schema = database->contract->schema();
+    assert_int_equal(DBLOCK_OK, dblock_open(database->contract->driver(),
+        database->proxied_url(tcp_proxy_port(proxy)), &config, &wait.client, &error));
+    assert_int_equal(DBLOCK_OK, dblock_canceller_new(&canceller, &error));
+    wait.options.strategy = strategy;
+    wait.options.wait_ms = DBLOCK_FOREVER;
+    assert_int_equal(
+        DBLOCK_OK, dblock_acquire(other, "given up", &wait.options, &lock, &error));
+    wait.options.canceller = canceller;
+    assert_int_equal(0, pthread_create(&thread, NULL, wait_for_it, &wait));
+    assert_true(test_until(is_quiet, proxy, 20000));
+    tcp_proxy_swallow(proxy, PROXY_BOTH);
+    raised_ms = test_now_ms();
+    dblock_cancel(canceller);
+    (void)pthread_join(thread, NULL);
+    tcp_proxy_swallow(proxy, 0);
+    dblock_close(wait.client);
+    dblock_lock_free(lock);
+    dblock_canceller_free(canceller);
+    tcp_proxy_stop(proxy);
+    print_message("# %s, in silence: cancelled within %u ms\n", dblock_strategy_name(strategy),
+        (unsigned)(wait.ended_ms - raised_ms));
+    assert_int_equal(DBLOCK_CANCELLED, wait.status);
+    /* half a second, and what a busy machine needs */
+    assert_in_range(wait.ended_ms - raised_ms, 0, 500 + 1000);
+}
+
+static void cancel__ends_a_wait_in_silence(void **state)
+{
+    dblock_client *other = cut_open_other(database);
+    int strategy;
+
+    (void)state;
+    for (strategy = DBLOCK_LEASE; strategy <= DBLOCK_ADVISORY; ++strategy)
+        cancel_in_silence(other, strategy);
+    dblock_close(other);
+}
+
 static int start(void **state)
 {
     dblock_client *client;
@@ -338,6 +415,7 @@ int hang_run(const struct cut_database *chosen)
     const struct CMUnitTest tests[] = {
         { "tls__that_never_begins_ends_in_time", tls__that_never_begins_ends_in_time, NULL, NULL,
             NULL },
+        { "cancel__ends_a_wait_in_silence", cancel__ends_a_wait_in_silence, NULL, NULL, NULL },
         { "requests swallowed: calls__end_in_time", calls__end_in_time, NULL, NULL, &hurts[0] },
         { "answers swallowed: calls__end_in_time", calls__end_in_time, NULL, NULL, &hurts[1] },
         { "slow: calls__end_in_time", calls__end_in_time, NULL, NULL, &hurts[2] },

@@ -18,7 +18,7 @@
 #include "application.h"
 #include "test_wait.h"
 
-extern const struct application application_mysql;
+extern const struct application application_mysql, application_cluster;
 
 enum { SETTINGS_SIZE = 262144 };
 
@@ -163,6 +163,147 @@ static void connection__is_as_it_was(void **state)
     free(after);
 }
 
+/* A client with connections of its own, to the same tables. */
+static dblock_client *open_own(void)
+{
+    struct dblock_config config = DBLOCK_CONFIG_INIT;
+    dblock_client *own = NULL;
+
+    config.schema = application->database->schema != NULL ? application->database->schema() : NULL;
+    if (dblock_open(application->database->driver(), application->database->url(CONTRACT_URL),
+            &config, &own, &error) != DBLOCK_OK)
+        fail_msg("%s", error.message);
+    return own;
+}
+
+/* A lease for a minute; heartbeat 0: by the library. */
+static dblock_status take_for(
+    dblock_client *whose, const char *name, int heartbeat, dblock_lock **ret_lock)
+{
+    struct dblock_options options = DBLOCK_OPTIONS_INIT;
+
+    options.ttl_ms = 60000;
+    options.heartbeat = heartbeat;
+    return dblock_acquire(whose, name, &options, ret_lock, &error);
+}
+
+/* All expiries are judged by the server's clock, which a session can set for itself. */
+static void clock_that_the_application_has_set__is_set_aside(void **state)
+{
+    dblock_client *own = open_own();
+    dblock_lock *held = NULL, *lent = NULL, *second = NULL;
+
+    (void)state;
+    assert_int_equal(DBLOCK_OK, take_for(own, "future", 0, &held));
+    run(mine, "SET timestamp = 2000000000.25");
+    assert_int_equal(DBLOCK_BUSY, take_for(client, "future", DBLOCK_HEARTBEAT_OFF, &second));
+    use("of the future");
+    assert_int_equal(1, number("SELECT @@timestamp = 2000000000.25"));
+    run(mine, "SET timestamp = 1000000000");
+    assert_int_equal(DBLOCK_OK, take_for(client, "past", DBLOCK_HEARTBEAT_OFF, &lent));
+    assert_int_equal(DBLOCK_OK, dblock_extend(lent, 60000, &error));
+    assert_int_equal(DBLOCK_BUSY, take_for(own, "past", 0, &second));
+    assert_int_equal(1, number("SELECT @@timestamp = 1000000000"));
+    run(mine, "SET timestamp = DEFAULT");
+    use("of the present");
+    assert_int_equal(1, number("SELECT ABS(TIMESTAMPDIFF(SECOND, NOW(6), SYSDATE(6))) < 2"));
+    assert_int_equal(0, number("SELECT @@timestamp") == 1000000000);
+    run(mine, "SET @before = @@timestamp");
+    assert_int_equal(1, number("SELECT @@timestamp > @before"));
+    give_back(lent);
+    give_back(held);
+    dblock_close(own);
+}
+
+/* On the application's connection, in its transaction. */
+static void check_guard(const struct application *its, dblock_client *own)
+{
+    static const char *const clocks[] = { "2000000000", "1000000000" };
+    dblock_lock *held = NULL;
+    char sql[80];
+    size_t i;
+
+    assert_int_equal(DBLOCK_OK, take_for(own, "guarded", 0, &held));
+    for (i = 0; i < 2; ++i) {
+        (void)snprintf(sql, sizeof sql, "SET timestamp = %s", clocks[i]);
+        run(mine, sql);
+        run(mine, "BEGIN");
+        assert_int_equal(DBLOCK_OK, its->guard(held, mine, &error));
+        assert_true((mine->server_status & SERVER_STATUS_IN_TRANS) != 0);
+        run(mine, "ROLLBACK");
+        (void)snprintf(sql, sizeof sql, "SELECT @@timestamp = %s", clocks[i]);
+        assert_int_equal(1, number(sql));
+    }
+    run(mine, "SET timestamp = 2000000000");
+    assert_int_equal(DBLOCK_OK, dblock_break(own, "guarded", DBLOCK_LEASE, 0, &error));
+    run(mine, "BEGIN");
+    assert_int_equal(DBLOCK_LOST, its->guard(held, mine, &error));
+    run(mine, "ROLLBACK");
+    assert_int_equal(1, number("SELECT @@timestamp = 2000000000"));
+    dblock_lock_free(held);
+}
+
+static void guard__is_not_misled_by_a_clock_that_is_set(void **state)
+{
+    dblock_client *own = open_own();
+
+    (void)state;
+    check_guard(&application_mysql, own);
+    check_guard(&application_cluster, own);
+    dblock_close(own);
+}
+
+/* A COMMIT of ours that chains would begin a transaction that nobody ends. */
+static void completion_type__is_set_aside(void **state)
+{
+    static const char *const types[] = { "CHAIN", "RELEASE" };
+    dblock_client *own = open_own();
+    dblock_lock *held = NULL, *second = NULL, *broken = NULL;
+    char sql[80];
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof types / sizeof *types; ++i) {
+        (void)snprintf(sql, sizeof sql, "SET completion_type = '%s'", types[i]);
+        run(mine, sql);
+        assert_int_equal(DBLOCK_OK, take_for(own, "chained", 0, &broken));
+        assert_int_equal(DBLOCK_OK, dblock_break(client, "chained", DBLOCK_LEASE, 0, &error));
+        assert_int_equal(0, mine->server_status & SERVER_STATUS_IN_TRANS);
+        assert_int_equal(DBLOCK_OK, take_for(client, "chain", DBLOCK_HEARTBEAT_OFF, &held));
+        assert_int_equal(DBLOCK_BUSY, take_for(own, "chain", 0, &second));
+        give_back(held);
+        dblock_lock_free(broken);
+        (void)snprintf(sql, sizeof sql, "SELECT @@completion_type = '%s'", types[i]);
+        assert_int_equal(1, number(sql));
+    }
+    dblock_close(own);
+}
+
+/* Limits that are meant for the application's own statements. */
+static void limits_of_statements__are_set_aside(void **state)
+{
+    dblock_client *own = open_own();
+    dblock_lock *held = NULL;
+
+    (void)state;
+    run(mine, "SET sql_select_limit = 0, sql_safe_updates = 1, max_join_size = 1, unique_checks = 0");
+    if (strstr(mysql_get_server_info(mine), "MariaDB") == NULL)
+        run(mine, "SET max_execution_time = 1");
+    use("limits");
+    assert_int_equal(DBLOCK_OK, open_on(0));
+    use("limits");
+    assert_int_equal(1, number("SELECT @@sql_select_limit = 0 AND @@sql_safe_updates = 1 AND"
+                               " @@max_join_size = 1 AND @@sql_big_selects = 0 AND"
+                               " @@unique_checks = 0 LIMIT 1"));
+    run(mine, "SET max_join_size = DEFAULT, sql_big_selects = 1");
+    assert_int_equal(DBLOCK_OK, take_for(own, "limits", 0, &held));
+    run(mine, "BEGIN");
+    assert_int_equal(DBLOCK_OK, dblock_mysql_guard(held, mine, &error));
+    run(mine, "ROLLBACK");
+    give_back(held);
+    dblock_close(own);
+}
+
 static void other_default_database__is_kept(void **state)
 {
     (void)state;
@@ -183,6 +324,31 @@ static void expect_refused(dblock_status expected, const char *word)
     assert_true(strlen(error.hint) > 0);
     assert_int_equal(expected, take(DBLOCK_ADVISORY, "refused", 1000, &lock));
     assert_true(dblock_ping(client, &error) < 0);
+}
+
+/* Whoever says so means it: not set aside. */
+static void session_that_may_only_read__is_told_so(void **state)
+{
+    dblock_lock *lock = NULL;
+
+    (void)state;
+    run(mine, "SET SESSION TRANSACTION READ ONLY");
+    memset(&error, 0, sizeof error);
+    assert_int_equal(DBLOCK_E_READ_ONLY, take(DBLOCK_LEASE, "read-only", 0, &lock));
+    assert_non_null(strstr(error.hint, "read_only"));
+    run(mine, "SET SESSION TRANSACTION READ WRITE");
+    use("read-only");
+}
+
+static void temporary_tables__are_refused(void **state)
+{
+    (void)state;
+    run(mine, "CREATE TEMPORARY TABLE hiding LIKE dblock_lease");
+    run(mine, "ALTER TABLE hiding RENAME TO dblock_lease");
+    assert_int_equal(DBLOCK_OK, open_on(0));
+    expect_refused(DBLOCK_E_ARGUMENT, "temporary table");
+    run(mine, "DROP TEMPORARY TABLE dblock_lease");
+    use("temporary");
 }
 
 static void connection_that_is_not_free__is_refused(void **state)
@@ -300,6 +466,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(connection__is_as_it_was),
+        TEST(clock_that_the_application_has_set__is_set_aside),
+        TEST(guard__is_not_misled_by_a_clock_that_is_set),
+        TEST(completion_type__is_set_aside),
+        TEST(limits_of_statements__are_set_aside),
+        TEST(session_that_may_only_read__is_told_so),
+        TEST(temporary_tables__are_refused),
         TEST(other_default_database__is_kept),
         TEST(connection_that_is_not_free__is_refused),
         TEST(failure__is_in_time_and_leaves_it_usable),

@@ -72,29 +72,65 @@ static void tls__is_used_as_the_url_says(void **state)
     }
 }
 
-static void option_file__gives_what_the_url_leaves_open(void **state)
+/* [mine], with how to log in; `more` is the rest of it. Removed by the caller. */
+static struct dblock_target *target_of_file(char path[200], const char *more)
 {
-    char path[200], url[MYSQL_FIXTURE_URL_MAX + 200];
-    struct dblock_connection *connection;
+    char url[MYSQL_FIXTURE_URL_MAX + 200];
     struct dblock_target *target;
     FILE *file;
 
-    (void)state;
-    (void)snprintf(path, sizeof path, "%s/dblock-options-%d.cnf",
+    (void)snprintf(path, 200, "%s/dblock-options-%d.cnf",
         getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp", (int)getpid());
     file = fopen(path, "w");
     assert_non_null(file);
-    (void)fprintf(file, "[mine]\nuser=%s\npassword=\"%s\"\nhost=%s\nport=%u\n",
+    (void)fprintf(file, "[mine]\nuser=%s\npassword=\"%s\"\nhost=%s\nport=%u\n%s",
         mysql_fixture_user(&fixture), mysql_fixture_password(&fixture),
-        mysql_fixture_host(&fixture), mysql_fixture_port(&fixture));
+        mysql_fixture_host(&fixture), mysql_fixture_port(&fixture), more);
     (void)fclose(file);
     (void)snprintf(url, sizeof url, "mysql:///%s?option-file=%s&option-group=mine",
         mysql_fixture_database(&fixture), path);
     target = mysql_fixture_target(&fixture, url);
     assert_non_null(target);
-    connection = mysql_fixture_connect_to(&fixture, target, DBLOCK_ROLE_SHORT);
+    return target;
+}
+
+static void option_file__gives_what_the_url_leaves_open(void **state)
+{
+    char path[200];
+    struct dblock_target *target = target_of_file(path, "");
+    struct dblock_connection *connection =
+        mysql_fixture_connect_to(&fixture, target, DBLOCK_ROLE_SHORT);
+
+    (void)state;
     (void)remove(path);
     assert_non_null(connection);
+    fixture.driver->connection.close(connection, DBLOCK_CLOSE_POLITE);
+    fixture.driver->target_close(target);
+}
+
+/* What is granted after a COMMIT that chains is in a transaction that nobody ends. */
+static void option_file__does_not_make_a_commit_of_ours_chain(void **state)
+{
+    char path[200];
+    struct dblock_target *target = target_of_file(path, "init-command=SET completion_type = 1\n");
+    struct dblock_connection *connection =
+        mysql_fixture_connect_to(&fixture, target, DBLOCK_ROLE_SHORT);
+    MYSQL *plain = mysql_fixture_plain(&fixture);
+
+    (void)state;
+    (void)remove(path);
+    assert_non_null(connection);
+    assert_non_null(plain);
+    assert_int_equal(DBLOCK_ANSWER_YES,
+        mysql_take(&fixture, connection, DBLOCK_LEASE, "first", "first", NULL, 60000000));
+    assert_int_equal(
+        DBLOCK_ANSWER_YES, mysql_break(&fixture, connection, DBLOCK_LEASE, "first", 0));
+    assert_false(mysql_fixture_is_in_transaction(connection));
+    assert_int_equal(DBLOCK_ANSWER_YES,
+        mysql_take(&fixture, connection, DBLOCK_LEASE, "second", "second", NULL, 60000000));
+    assert_int_equal(1,
+        mysql_fixture_number(plain, "SELECT COUNT(*) FROM dblock_lease WHERE name = 'second'"));
+    mysql_close(plain);
     fixture.driver->connection.close(connection, DBLOCK_CLOSE_POLITE);
     fixture.driver->target_close(target);
 }
@@ -104,6 +140,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tls__is_used_as_the_url_says),
         cmocka_unit_test(option_file__gives_what_the_url_leaves_open),
+        cmocka_unit_test(option_file__does_not_make_a_commit_of_ours_chain),
     };
 
     return cmocka_run_group_tests_name("mysql_url", tests, set_up, tear_down);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* watch_test.c - a lock is lost, and what runs on the application's connection ends, on each
- * database; what runs after a release or an unwatch goes on. Runs beside others. */
+ * database; what runs after a release or an unwatch goes on. Runs beside others. Also on
+ * oracle. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>

@@ -149,7 +149,8 @@ static unsigned int wait_once(struct dblock_connection *connection, const struct
         wait.deadline_us = call->deadline_us;
     code = mysql_text_run(connection, sql, &wait, 1, 0, answer);
     if (code == MYSQL_TEXT_CANCELLED || code == MYSQL_TEXT_DEADLINE) {
-        unsigned int interrupted = mysql_text_interrupt(connection, call, 0, answer);
+        unsigned int interrupted =
+            mysql_text_interrupt(connection, call, code == MYSQL_TEXT_CANCELLED, answer);
 
         if (interrupted == 0 && answer->values[0][0] == '1' && code == MYSQL_TEXT_CANCELLED) {
             /* granted while it was being cancelled: give it back */

@@ -24,6 +24,7 @@ struct meaning {
 #define HINT_KILL                                                                                  \
     "GRANT CONNECTION ADMIN ON *.* TO 'user'@'host' (MariaDB), GRANT CONNECTION_ADMIN (MySQL 8)"
 #define HINT_PRIMARY "connect to the primary, or turn read_only off"
+#define HINT_WRITE "turn transaction_read_only off (MariaDB: tx_read_only)"
 
 #define HINT_DESCRIPTORS "raise the limit of open files (ulimit -n), or close some"
 
@@ -65,7 +66,7 @@ static const struct meaning meanings[] = {
         "logged as text" },
     { 1690, MYSQL_CLASS_REFUSED, DBLOCK_E_DATABASE, MYSQL_HINT_RANGE },
     { 1698, MYSQL_CLASS_REFUSED, DBLOCK_E_LOGIN, "this user may only log in as the system's user" },
-    { 1792, MYSQL_CLASS_REFUSED, DBLOCK_E_READ_ONLY, HINT_PRIMARY },
+    { 1792, MYSQL_CLASS_REFUSED, DBLOCK_E_READ_ONLY, HINT_WRITE },
     { 1820, MYSQL_CLASS_REFUSED, DBLOCK_E_LOGIN, "the user's password has expired" },
     { 1836, MYSQL_CLASS_REFUSED, DBLOCK_E_READ_ONLY, HINT_PRIMARY },
     { 1862, MYSQL_CLASS_REFUSED, DBLOCK_E_LOGIN, "the user's password has expired" },

@@ -8,6 +8,7 @@
 #include <dblock/mysql.h>
 
 #include <errmsg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -256,6 +257,67 @@ static dblock_status leave(const struct question *question)
     return mysql_affected_rows(question->mysql) == 1 ? DBLOCK_OK : DBLOCK_NOT_HELD;
 }
 
+static dblock_status pin_somehow(const struct question *question)
+{
+    return atomic_load(&question->guarded->target->is_multi_writer) ? pin_by_change(question)
+                                                                    : pin(question);
+}
+
+/* The session's clock, if the application has set it, so that it stands still. Else "". */
+static unsigned int read_frozen(const struct question *question, char *clock, size_t size)
+{
+    unsigned int code = 0;
+    char seen[32] = "";
+    int i;
+
+    for (i = 0; i < 2 && code == 0; ++i) {
+        MYSQL_RES *rows;
+        MYSQL_ROW row;
+
+        dblock_text_copy(clock, size, seen);
+        code = run(question, mysql_sql_loan_clock, NULL, 0, "", &rows);
+        row = code == 0 ? mysql_call_row(rows, 1) : NULL;
+        dblock_text_copy(seen, sizeof seen, row != NULL && row[0] != NULL ? row[0] : "");
+        mysql_free_result(rows);
+    }
+    if (strcmp(clock, seen) != 0)
+        clock[0] = 0;
+    return code;
+}
+
+static unsigned int set_clock(const struct question *question, const char *clock)
+{
+    MYSQL_RES *rows;
+    char sql[64];
+
+    (void)snprintf(sql, sizeof sql, "SET timestamp = %s", clock);
+    return run(question, sql, NULL, 0, "", &rows);
+}
+
+/* The grant's end is judged by the session's clock. Where that stands still and the grant seems
+ * over, it is asked again by the server's. The other way round nothing is wrong: an expired grant
+ * that is pinned before anybody else took it is not taken until the transaction ends. */
+static dblock_status pin_by_the_clock(const struct question *question)
+{
+    dblock_status status = pin_somehow(question);
+    char clock[32];
+    unsigned int code;
+
+    if ((status != DBLOCK_LOST && status != DBLOCK_STALE_SNAPSHOT) ||
+        mysql_errno(question->mysql) != 0)
+        return status;
+    code = read_frozen(question, clock, sizeof clock);
+    if (code == 0 && clock[0] == 0)
+        return status;
+    if (code == 0)
+        code = set_clock(question, "DEFAULT");
+    if (code != 0)
+        return fail(question, code);
+    status = pin_somehow(question);
+    code = set_clock(question, clock);
+    return code == 0 || status < 0 ? status : fail(question, code);
+}
+
 static dblock_status bind(
     dblock_lock *lock, void *mysql, const char *client_text, int gives_back,
     struct dblock_error *reterr)
@@ -272,8 +334,7 @@ static dblock_status bind(
     application = application_of(&question);
     status = mysql_application_check(&application, client_text);
     if (status == DBLOCK_OK)
-        status = atomic_load(&guarded.target->is_multi_writer) ? pin_by_change(&question)
-                                                                : pin(&question);
+        status = pin_by_the_clock(&question);
     if (status == DBLOCK_OK && gives_back) {
         status = leave(&question);
         if (status == DBLOCK_OK)

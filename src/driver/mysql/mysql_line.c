@@ -75,7 +75,7 @@ static unsigned int wait_on_server(struct dblock_connection *connection,
 
     code = asked = mysql_text_run(connection, sql, &limit, 1, 0, &answer);
     if (code == MYSQL_TEXT_CANCELLED || code == MYSQL_TEXT_DEADLINE)
-        code = mysql_text_interrupt(connection, &whole, 0, &answer);
+        code = mysql_text_interrupt(connection, &whole, code == MYSQL_TEXT_CANCELLED, &answer);
     if (asked == MYSQL_TEXT_CANCELLED)
         return asked; /* whatever came of it: the caller leaves the line */
     *ret_answer = ANSWER_OVER;

@@ -27,10 +27,14 @@
 #include "mysql_target.h"
 
 #define SQL_SIZE 2048
+/* From the start of a statement to its SYSDATE(): a clock that is further off may stand still. */
+#define CLOCK_OFF_US 1000
 
 enum { /* columns of loan_settings; those in between are put back by their names */
     COLUMN_DATABASE,
     COLUMN_INSERT_ID,
+    COLUMN_CLOCK,
+    COLUMN_BEHIND,
     COLUMN_FIRST
 };
 
@@ -134,6 +138,27 @@ static unsigned int tell(
     return code;
 }
 
+/* Whether the application has set the session's clock, which then stands still. One that is off may
+ * also be that of a statement that took its time, so it is read again. */
+static unsigned int find_frozen(
+    struct dblock_connection *connection, const struct dblock_call *call)
+{
+    struct mysql_loan *loan = &connection->loan;
+    const char *clock = loan->settings[COLUMN_CLOCK];
+    const char *behind = loan->settings[COLUMN_BEHIND];
+    MYSQL_RES *rows = NULL;
+    MYSQL_ROW row;
+    unsigned int code;
+
+    if (clock == NULL || (behind != NULL && llabs(strtoll(behind, NULL, 10)) < CLOCK_OFF_US))
+        return 0;
+    code = ask(connection, call, mysql_sql_loan_clock, &rows);
+    row = code == 0 ? mysql_call_row(rows, 1) : NULL;
+    loan->is_frozen = row != NULL && row[0] != NULL && strcmp(row[0], clock) == 0;
+    mysql_free_result(rows);
+    return code;
+}
+
 static unsigned int read_settings(
     struct dblock_connection *connection, const struct dblock_call *call)
 {
@@ -152,7 +177,7 @@ static unsigned int read_settings(
         mysql_note_error(connection, CR_UNKNOWN_ERROR, "HY000", "no settings came", 0);
         return connection->error_code;
     }
-    return 0;
+    return find_frozen(connection, call);
 }
 
 /* Ours, as session_settings; the time limits are those of short steps. */
@@ -163,10 +188,11 @@ static unsigned int set_ours(struct dblock_connection *connection, const struct 
 
     (void)snprintf(sql, sizeof sql,
         "SET sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00',"
-        " autocommit = 1, innodb_lock_wait_timeout = 1, lock_wait_timeout = %u, %s"
-        " = 'READ-COMMITTED'",
+        " autocommit = 1, completion_type = 0, timestamp = DEFAULT, sql_safe_updates = 0,"
+        " sql_select_limit = 18446744073709551615, sql_big_selects = 1, unique_checks = 1,"
+        " innodb_lock_wait_timeout = 1, lock_wait_timeout = %u, %s = 'READ-COMMITTED'",
         mysql_count_seconds(limit_us),
-        connection->is_mariadb ? "tx_isolation" : "transaction_isolation");
+        connection->is_mariadb ? "tx_isolation" : "max_execution_time = 0, transaction_isolation");
     if (connection->is_mariadb)
         (void)snprintf(sql + strlen(sql), sizeof sql - strlen(sql), ", max_statement_time = %llu.%06llu%s",
             (unsigned long long)(limit_us / 1000000), (unsigned long long)(limit_us % 1000000),
@@ -181,8 +207,10 @@ static int write_restoring(struct dblock_connection *connection, char *sql, size
     unsigned int n = mysql_num_fields(loan->rows);
     const MYSQL_FIELD *fields = mysql_fetch_fields(loan->rows);
     unsigned long *lengths = mysql_fetch_lengths(loan->rows);
-    size_t used = (size_t)snprintf(sql, size, "SET last_insert_id = %s%s",
-        loan->settings[COLUMN_INSERT_ID], loan->has_autocommit ? "" : ", autocommit = 0");
+    size_t used = (size_t)snprintf(sql, size, "SET last_insert_id = %s%s%s%s",
+        loan->settings[COLUMN_INSERT_ID], loan->has_autocommit ? "" : ", autocommit = 0",
+        loan->is_frozen ? ", timestamp = " : "",
+        loan->is_frozen ? loan->settings[COLUMN_CLOCK] : "");
     unsigned int i;
 
     for (i = COLUMN_FIRST; i < n; ++i) {
@@ -305,6 +333,34 @@ dblock_status mysql_loan_end(struct dblock_connection *connection, dblock_status
 
 /* ------------------------------------------------------------------------ opening */
 
+/* A temporary table hides the one of its name, in all databases' spellings of it: what is locked
+ * there is seen by nobody else. To ask before each step would be a round trip for each table. */
+static dblock_status refuse_temporary(struct dblock_connection *connection,
+    const struct dblock_call *call, struct dblock_error *reterr)
+{
+    static const char *const tables[] = { "dblock_meta", "dblock_floor", "dblock_session",
+        "dblock_lease", "dblock_insert", "dblock_row", "dblock_token" };
+    dblock_status status = DBLOCK_OK;
+    size_t i;
+
+    for (i = 0; i < sizeof tables / sizeof *tables && status == DBLOCK_OK; ++i) {
+        MYSQL_RES *rows = NULL;
+        MYSQL_ROW row;
+        char sql[64];
+
+        (void)snprintf(sql, sizeof sql, "SHOW CREATE TABLE %s", tables[i]);
+        /* one that is not there yet, or not to be seen, is told by who uses it */
+        if (ask(connection, call, sql, &rows) != 0 && connection->is_dead)
+            status = mysql_fail(connection, reterr, "cannot use the connection");
+        row = mysql_call_row(rows, 2);
+        if (row != NULL && row[1] != NULL && strncmp(row[1], "CREATE TEMPORARY ", 17) == 0)
+            status = refuse("use the connection", NULL, "DROP TEMPORARY TABLE, or rename it",
+                "the connection has a temporary table with the name of one of dblock's", reterr);
+        mysql_free_result(rows);
+    }
+    return status;
+}
+
 dblock_status mysql_loan_open(struct dblock_target *target, int role, const struct dblock_call *call,
     struct dblock_connection **ret_connection, struct dblock_answer *answer,
     struct dblock_error *reterr)
@@ -328,6 +384,8 @@ dblock_status mysql_loan_open(struct dblock_target *target, int role, const stru
     if (status == DBLOCK_OK) {
         if (mysql_server_look(connection, call, answer) != 0)
             status = mysql_fail(connection, reterr, "cannot use the connection");
+        if (status == DBLOCK_OK)
+            status = refuse_temporary(connection, call, reterr);
         status = mysql_loan_end(connection, status);
     }
     if (status != DBLOCK_OK) {

@@ -19,6 +19,7 @@ struct mysql_loan {
     MYSQL_RES *rows;     /* the settings as they were, a column each, and of these */
     MYSQL_ROW settings;  /* the only row */
     int has_autocommit;  /* it was on */
+    int is_frozen;       /* its clock was set, and stood still */
     int is_elsewhere;    /* its default database was another */
     mysql_flag reconnect;
 #if MYSQL_IS_MARIADB_CLIENT

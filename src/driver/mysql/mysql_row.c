@@ -125,7 +125,8 @@ static unsigned int wait_in_queue(struct dblock_connection *connection,
         if (code == MYSQL_TEXT_CANCELLED || code == MYSQL_TEXT_DEADLINE) {
             unsigned int asked = code;
 
-            code = mysql_text_interrupt(connection, call, 0, &answer);
+            code = mysql_text_interrupt(
+                connection, call, asked == MYSQL_TEXT_CANCELLED, &answer);
             if (asked == MYSQL_TEXT_CANCELLED)
                 return MYSQL_TEXT_CANCELLED; /* also if it was granted in between */
         }

@@ -76,7 +76,7 @@ static unsigned int set_session(
         { MYSQL_LITERAL_NUMBER, mysql_count_seconds(target->io_timeout_us), NULL, 0 },
         { MYSQL_LITERAL_NUMBER, idle_seconds, NULL, 0 },
         { MYSQL_LITERAL_SECONDS, is_holding || is_waiting ? 0 : target->io_timeout_us, NULL, 0 } };
-    char sql[600];
+    char sql[1200];
 
     /* MySQL 8: a try does not wait, and a wait has its own limit (row.sql, row_wait). */
     if (connection->role == DBLOCK_ROLE_ROW && !connection->is_mariadb &&

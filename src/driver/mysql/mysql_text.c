@@ -12,6 +12,8 @@
 #include "mysql_target.h"
 
 #define INTERRUPT_LIMIT_US 2000000u /* a KILL QUERY and the answer to it */
+/* The same for who was cancelled and shall not wait for a server that is out of reach. */
+#define CANCEL_LIMIT_US 300000u
 #define KILL_AGAIN_US 10000u
 
 static size_t write_literal(char *target, size_t size, const struct mysql_literal *literal)
@@ -177,9 +179,10 @@ static int kill_until_answered(struct dblock_connection *connection,
 }
 
 unsigned int mysql_text_interrupt(struct dblock_connection *connection,
-    const struct dblock_call *whole, int is_write, struct mysql_text_answer *answer)
+    const struct dblock_call *whole, int is_cancelled, struct mysql_text_answer *answer)
 {
-    struct dblock_call call = { dblock_clock_us() + INTERRUPT_LIMIT_US, -1 };
+    uint64_t limit_us = is_cancelled ? CANCEL_LIMIT_US : INTERRUPT_LIMIT_US;
+    struct dblock_call call = { dblock_clock_us() + limit_us, -1 };
     struct dblock_connection *killer = NULL;
     unsigned int code;
     int is_answered;
@@ -191,7 +194,7 @@ unsigned int mysql_text_interrupt(struct dblock_connection *connection,
         is_answered = kill_until_answered(connection, killer, &call);
         mysql_connection_close(killer, killer->is_dead ? DBLOCK_CLOSE_ABORT : DBLOCK_CLOSE_POLITE);
         if (is_answered) {
-            code = read_answer(connection, &call, is_write, answer);
+            code = read_answer(connection, &call, 0, answer);
             /* If the statement had ended by itself, the kill may be in wait for the next
              * one: let it have one that does nothing. */
             if (!connection->is_dead)
@@ -200,6 +203,6 @@ unsigned int mysql_text_interrupt(struct dblock_connection *connection,
         }
     }
     mysql_note_error(connection, 2013, "HY000",
-        "a statement was given up and could not be interrupted", is_write);
+        "a statement was given up and could not be interrupted", 0);
     return connection->error_code;
 }

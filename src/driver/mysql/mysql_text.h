@@ -46,11 +46,11 @@ unsigned int mysql_text_send(
     struct dblock_connection *connection, const char *sql, const struct dblock_call *call);
 unsigned int mysql_text_collect(
     struct dblock_connection *connection, const struct dblock_call *call);
-/* After CANCELLED or DEADLINE: interrupts the statement by KILL QUERY over a connection
- * of its own, and reads its answer: as mysql_text_run(). If that is not to be had within
- * the limit of the call, of which little may be left, the connection is dead: the server ends
- * what waits there by its own limit. */
+/* After CANCELLED (then `is_cancelled`) or DEADLINE: interrupts the statement, which only waits,
+ * by KILL QUERY over a connection of its own, and reads its answer: as mysql_text_run(). If that
+ * is not to be had within the limit of the call, of which little may be left, or at once for who
+ * was cancelled, the connection is dead: the server ends what waits there by its own limit. */
 unsigned int mysql_text_interrupt(struct dblock_connection *connection,
-    const struct dblock_call *whole, int is_write, struct mysql_text_answer *answer);
+    const struct dblock_call *whole, int is_cancelled, struct mysql_text_answer *answer);
 
 #endif

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- guard.sql - what runs on a connection of the application, in its open transaction. Sent as
 -- text, with literals for the marks; "dblock_" stands for the database of the tables and that.
--- The isolation is the application's, InnoDB's default is REPEATABLE READ.
+-- The isolation is the application's, InnoDB's default is REPEATABLE READ. So is the clock, which
+-- stands still after `SET timestamp` (mysql_guard.c), and sql_select_limit, hence LIMIT 1.
 
 -- name: lease_guard
 -- in: owner, token, name, owner, token
@@ -24,7 +25,7 @@ SELECT l.owner = ? AND l.token = ? AS is_own,
        seen.session IS NOT NULL AS has_session
   FROM (SELECT name, session FROM dblock_lease
          WHERE name = ? AND owner = ? AND token = ? LIMIT 1) seen
-  JOIN dblock_lease l ON l.name = seen.name;
+  JOIN dblock_lease l ON l.name = seen.name LIMIT 1;
 
 -- name: insert_guard
 -- in: as lease_guard
@@ -38,7 +39,7 @@ SELECT l.owner = ? AND l.token = ? AS is_own,
        seen.session IS NOT NULL AS has_session
   FROM (SELECT name, session FROM dblock_insert
          WHERE name = ? AND owner = ? AND token = ? LIMIT 1) seen
-  JOIN dblock_insert l ON l.name = seen.name;
+  JOIN dblock_insert l ON l.name = seen.name LIMIT 1;
 
 -- name: lease_guard_look
 -- in: name
@@ -51,7 +52,7 @@ SELECT l.owner = ? AND l.token = ? AS is_own,
 SELECT l.token, l.session IS NOT NULL AS has_session,
        EXISTS (SELECT 1 FROM dblock_session s WHERE s.id = l.session AND s.expires_at
             > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) AS is_in_force
-  FROM dblock_lease l WHERE l.name = ?;
+  FROM dblock_lease l WHERE l.name = ? LIMIT 1;
 
 -- name: insert_guard_look
 -- in: as lease_guard_look
@@ -60,7 +61,7 @@ SELECT l.token, l.session IS NOT NULL AS has_session,
 SELECT l.token, l.session IS NOT NULL AS has_session,
        EXISTS (SELECT 1 FROM dblock_session s WHERE s.id = l.session AND s.expires_at
             > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) AS is_in_force
-  FROM dblock_insert l WHERE l.name = ?;
+  FROM dblock_insert l WHERE l.name = ? LIMIT 1;
 
 -- name: token_guard
 -- in: token, strategy, name, token
@@ -78,13 +79,14 @@ SELECT l.token, l.session IS NOT NULL AS has_session,
 SELECT t.token = ? AS is_own, 1 AS is_in_force, 0 AS has_session
   FROM (SELECT strategy, name FROM dblock_token
          WHERE strategy = ? AND name = ? AND token = ? LIMIT 1) seen
-  JOIN dblock_token t ON t.strategy = seen.strategy AND t.name = seen.name;
+  JOIN dblock_token t ON t.strategy = seen.strategy AND t.name = seen.name
+ LIMIT 1;
 
 -- name: token_guard_look
 -- in: strategy, name
 -- out: as lease_guard_look
 -- As lease_guard_look.
-SELECT token FROM dblock_token WHERE strategy = ? AND name = ?;
+SELECT token FROM dblock_token WHERE strategy = ? AND name = ? LIMIT 1;
 
 -- name: lease_guard_write
 -- in: seconds to wait (MariaDB), name, owner, token

@@ -9,11 +9,20 @@
 -- out: nothing
 -- One message, so that a half-made connection is never used. Strict mode: a value that
 -- is too long is an error and never cut. Isolation as a variable: tx_isolation in
--- MariaDB, transaction_isolation since MySQL 5.7.20.
+-- MariaDB, transaction_isolation since MySQL 5.7.20. completion_type: a COMMIT that chains
+-- begins a transaction that nobody ends, and what is granted in it is never committed; with
+-- RELEASE it ends the connection. timestamp: it stands still once it was set (by init-command,
+-- say), and is our clock. Limits of how many rows a statement may look at, answer or change,
+-- and of how long a transaction may idle, are meant for others: a row is held by idling in one,
+-- and wait_timeout ends that. With unique_checks off an INSERT may look for what is there later.
 SET sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00',
-    autocommit = 1, innodb_lock_wait_timeout = ?, lock_wait_timeout = ?, wait_timeout = ?
-    /*M! , tx_isolation = 'READ-COMMITTED', max_statement_time = ? */
-    /*!50720 , transaction_isolation = 'READ-COMMITTED' */;
+    autocommit = 1, completion_type = 0, timestamp = DEFAULT, sql_safe_updates = 0,
+    sql_select_limit = 18446744073709551615, sql_big_selects = 1, unique_checks = 1,
+    innodb_lock_wait_timeout = ?, lock_wait_timeout = ?, wait_timeout = ?
+    /*M! , tx_isolation = 'READ-COMMITTED', max_statement_time = ?,
+    idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0,
+    idle_write_transaction_timeout = 0 */
+    /*!50720 , transaction_isolation = 'READ-COMMITTED', max_execution_time = 0 */;
 
 -- name: session_facts
 -- in: nothing
@@ -47,32 +56,53 @@ SET SESSION wsrep_sync_wait = 1;
 
 -- name: loan_settings_mysql
 -- in: nothing
--- out: default database (NULL: none), LAST_INSERT_ID(), and settings under their own names,
---      as they are to be put back
+-- out: default database (NULL: none), LAST_INSERT_ID(), the session's clock, microseconds that
+--      it is behind the server's, and settings under their own names, as they are to be put back
 -- Of a connection of the application, before a step. Reads this session alone, begins no
--- transaction and waits for nothing. Our settings are made of session_settings.
-SELECT DATABASE(), LAST_INSERT_ID(), @@sql_mode AS sql_mode, @@time_zone AS time_zone,
+-- transaction and waits for nothing. Our settings are those of session_settings. NOW() follows
+-- `SET timestamp`, SYSDATE() does not. LIMIT: sql_select_limit may be 0.
+SELECT DATABASE(), LAST_INSERT_ID(), @@timestamp,
+       TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6)),
+       @@sql_mode AS sql_mode, @@time_zone AS time_zone, @@completion_type AS completion_type,
+       @@sql_safe_updates AS sql_safe_updates, @@sql_select_limit AS sql_select_limit,
+       @@sql_big_selects AS sql_big_selects, @@unique_checks AS unique_checks,
        @@innodb_lock_wait_timeout AS innodb_lock_wait_timeout,
        @@lock_wait_timeout AS lock_wait_timeout,
-       @@transaction_isolation AS transaction_isolation;
+       @@transaction_isolation AS transaction_isolation,
+       @@max_execution_time AS max_execution_time LIMIT 1;
 
 -- name: loan_settings_mariadb
 -- in: nothing
 -- out: as loan_settings_mysql
 -- The same of MariaDB.
-SELECT DATABASE(), LAST_INSERT_ID(), @@sql_mode AS sql_mode, @@time_zone AS time_zone,
+SELECT DATABASE(), LAST_INSERT_ID(), @@timestamp,
+       TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6)),
+       @@sql_mode AS sql_mode, @@time_zone AS time_zone, @@completion_type AS completion_type,
+       @@sql_safe_updates AS sql_safe_updates, @@sql_select_limit AS sql_select_limit,
+       @@sql_big_selects AS sql_big_selects, @@unique_checks AS unique_checks,
        @@innodb_lock_wait_timeout AS innodb_lock_wait_timeout,
        @@lock_wait_timeout AS lock_wait_timeout, @@tx_isolation AS tx_isolation,
-       @@max_statement_time AS max_statement_time;
+       @@max_statement_time AS max_statement_time LIMIT 1;
 
 -- name: loan_settings_galera
 -- in: nothing
 -- out: as loan_settings_mysql
 -- The same of a node of Galera, where a read may have to wait for what others committed.
-SELECT DATABASE(), LAST_INSERT_ID(), @@sql_mode AS sql_mode, @@time_zone AS time_zone,
+SELECT DATABASE(), LAST_INSERT_ID(), @@timestamp,
+       TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6)),
+       @@sql_mode AS sql_mode, @@time_zone AS time_zone, @@completion_type AS completion_type,
+       @@sql_safe_updates AS sql_safe_updates, @@sql_select_limit AS sql_select_limit,
+       @@sql_big_selects AS sql_big_selects, @@unique_checks AS unique_checks,
        @@innodb_lock_wait_timeout AS innodb_lock_wait_timeout,
        @@lock_wait_timeout AS lock_wait_timeout, @@tx_isolation AS tx_isolation,
-       @@max_statement_time AS max_statement_time, @@wsrep_sync_wait AS wsrep_sync_wait;
+       @@max_statement_time AS max_statement_time, @@wsrep_sync_wait AS wsrep_sync_wait
+ LIMIT 1;
+
+-- name: loan_clock
+-- in: nothing
+-- out: the session's clock
+-- After loan_settings_mysql: the same again, if and only if it stands still.
+SELECT @@timestamp LIMIT 1;
 
 -- name: verify_version
 -- in: nothing

@@ -2,7 +2,7 @@
 -- joined.sql - row locks that belong to a transaction of the application; on its connection, as
 -- in guard.sql. They are the rows of row.sql, so whoever locks the same name by a connection of
 -- dblock's own meets them. (GET_LOCK() ends with the connection and not with a transaction:
--- there is no advisory lock of this kind.)
+-- there is no advisory lock of this kind.) LIMIT: sql_select_limit is the application's.
 
 -- name: joined_row_take
 -- in: name
@@ -14,7 +14,7 @@
 -- from making it until this transaction ends: so the driver has it made before, by another
 -- connection. Busy ends the statement alone; on MariaDB with innodb_rollback_on_timeout the
 -- whole transaction, which the answer's status tells. Lost answer: the transaction is over.
-SELECT 1 FROM dblock_row WHERE name = ? FOR UPDATE NOWAIT;
+SELECT 1 FROM dblock_row WHERE name = ? LIMIT 1 FOR UPDATE NOWAIT;
 
 -- name: joined_row_wait
 -- in: seconds, milliseconds, name; sent as text, with literals for the marks
@@ -22,4 +22,4 @@ SELECT 1 FROM dblock_row WHERE name = ? FOR UPDATE NOWAIT;
 -- One slice in the server's queue, as row_wait; who gives up or is cancelled has none running. A
 -- deadlock is seen at once, also with rows of the application: 1213, and nothing is left.
 /*M! SET STATEMENT innodb_lock_wait_timeout = 100000, max_statement_time = ? FOR */
-SELECT /*+ MAX_EXECUTION_TIME(?) */ 1 FROM dblock_row WHERE name = ? FOR UPDATE;
+SELECT /*+ MAX_EXECUTION_TIME(?) */ 1 FROM dblock_row WHERE name = ? LIMIT 1 FOR UPDATE;
