@@ -15,6 +15,8 @@
 
 #include <stdlib.h>
 
+enum { SOME_LOCKS = 16 };
+
 static int has_id(const struct dblock_connection *connection, int64_t id)
 {
     size_t i;
@@ -276,6 +278,30 @@ static DBLOCK_COLD_ dblock_status ask_again(struct dblock_connection *connection
     }
 }
 
+/* A process of the server that sees these statements for the first time reads its catalogs under
+ * more locks than it has places of its own, for which there is no room in the server's table of
+ * locks once that is full: what is held could not be proved any more. So who holds some asks once
+ * while there is room. What is answered does not matter. */
+static DBLOCK_COLD_ void learn_to_prove(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject)
+{
+    struct pgsql_parameters parameters;
+    struct pgsql_message message;
+    struct dblock_answer unused;
+    dblock_status status;
+
+    pgsql_message_init(
+        &message, connection, call, "prove advisory", subject->name, PGSQL_READS);
+    parameters.n = 0;
+    pgsql_put_int32(&parameters, PQbackendPID(connection->pg));
+    pgsql_message_add_quiet(&message, STATEMENT_PING_ADVISORY, &parameters);
+    pgsql_advisory_put(&parameters, subject);
+    pgsql_put_int32(&parameters, PQbackendPID(connection->pg));
+    pgsql_message_add(&message, STATEMENT_ADVISORY_PROVE, &parameters);
+    status = pgsql_message_run(&message, NULL);
+    (void)pgsql_message_fini(&message, status, &unused);
+}
+
 dblock_status pgsql_advisory_take(struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_take *take, struct dblock_grant *holder,
     struct dblock_answer *answer, struct dblock_error *reterr)
@@ -297,6 +323,8 @@ dblock_status pgsql_advisory_take(struct dblock_connection *connection,
     if (status != DBLOCK_OK)
         return status;
     answer->remaining_us = DBLOCK_NO_END;
+    if (answer->outcome == DBLOCK_ANSWER_YES && connection->n_ids == SOME_LOCKS && !is_again)
+        learn_to_prove(connection, call, subject);
     if (is_again) {
         answer->outcome = DBLOCK_ANSWER_BUSY;
         status = pgsql_advisory_give_back(connection, call, subject, &answer->now_us, reterr);

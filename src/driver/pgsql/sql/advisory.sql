@@ -139,7 +139,7 @@ SELECT CASE WHEN pg_catalog.pg_backend_pid() = $2 THEN pg_catalog.pg_advisory_un
 -- From the server's own table of locks, so it also finds what was done by hand.
 -- Reads shared memory, waits for nothing.
 SELECT pg_catalog.clock_timestamp(), EXISTS (
-    SELECT 1 FROM pg_catalog.pg_locks AS l
+    SELECT 1 FROM pg_catalog.pg_lock_status() AS l
     WHERE l.pid = pg_catalog.pg_backend_pid() AND l.pid = $3::integer
         AND l.locktype = 'advisory' AND l.objsubid = 1
         AND l.granted AND l.mode = 'ExclusiveLock'

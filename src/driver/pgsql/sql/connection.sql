@@ -114,9 +114,10 @@ SELECT pg_catalog.clock_timestamp();
 -- out: clock, how many advisory locks this session holds (0 if it is another one)
 -- Nobody but this session can take one away without ending it; a look at the server's
 -- own table of locks also finds what a pooler or a hand did (DISCARD ALL).
--- Reads shared memory, waits for nothing.
+-- Reads shared memory, waits for nothing. By the function below the view pg_locks: less to be
+-- looked up by a process of the server that has not done so before.
 SELECT pg_catalog.clock_timestamp(),
-    (SELECT pg_catalog.count(*) FROM pg_catalog.pg_locks AS l
+    (SELECT pg_catalog.count(*) FROM pg_catalog.pg_lock_status() AS l
      WHERE l.pid = pg_catalog.pg_backend_pid() AND l.pid = $1::integer
         AND l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted AND l.mode = 'ExclusiveLock');
 
