@@ -4,10 +4,12 @@
  * one message each way, on a connection with the driver's settings; several statements
  * in a pipeline, one without, which is the cheaper way in either case. Nothing
  * is encoded or looked at, so this is the least that any client would do. */
+#define _DEFAULT_SOURCE /* htobe32 */
 #include "pairs.h"
 
 #include <dblock/pgsql.h>
 
+#include <endian.h>
 #include <libpq-fe.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +17,7 @@
 #include "pgsql_sql.h"
 #include "record_pgsql.h"
 
-enum { TIMESTAMPTZ = 1184 };
+enum { INT4 = 23, TIMESTAMPTZ = 1184 };
 
 struct raw {
     PGconn *pg;
@@ -70,6 +72,18 @@ static void allow_late(struct recorded_statement *statement)
             memcpy(statement->bytes[i], far_away, sizeof far_away);
 }
 
+/* What proves that the server's process is the connection's own. */
+static void make_own(struct recorded_statement *statement, int pid)
+{
+    const uint32_t recorded = htobe32((uint32_t)record_pid()), own = htobe32((uint32_t)pid);
+    int i;
+
+    for (i = 0; i < statement->n; ++i)
+        if (statement->types[i] == INT4 && statement->values[i] != NULL &&
+            memcmp(statement->bytes[i], &recorded, sizeof recorded) == 0)
+            memcpy(statement->bytes[i], &own, sizeof own);
+}
+
 /* A release turns the wait for the disk off for itself; this copy leaves it as it is. */
 static char *make_patient(const char *text)
 {
@@ -96,6 +110,7 @@ static int prepare(struct raw *raw, struct recorded_statement *statement)
     if (raw->is_patient)
         text = copy = make_patient(text);
     allow_late(statement);
+    make_own(statement, PQbackendPID(raw->pg));
     is_prepared = text != NULL &&
         is_good(PQprepare(raw->pg, statement->name, text, statement->n, statement->types));
     free(copy);

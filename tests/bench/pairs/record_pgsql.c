@@ -25,6 +25,7 @@ static pthread_mutex_t texts_mutex = PTHREAD_MUTEX_INITIALIZER; /* the keeper pr
 static struct recorded_message *recording; /* NULL: not now */
 static struct recorded_message buffer[N_MESSAGES + 1];
 static int n_recorded;
+static int pid;
 static pthread_t recorder;
 
 typedef int (*prepare_fn)(PGconn *, const char *, const char *, int, const Oid *);
@@ -118,6 +119,7 @@ int PQsendQueryPrepared(PGconn *pg, const char *name, int n, const char *const *
     if (next == NULL)
         find("PQsendQueryPrepared", &next);
     if (is_recording()) {
+        pid = PQbackendPID(pg);
         keep(name, n, values, sizes);
         if (PQpipelineStatus(pg) == PQ_PIPELINE_OFF)
             end_message(1);
@@ -134,6 +136,11 @@ int PQpipelineSync(PGconn *pg)
     if (is_recording())
         end_message(0);
     return next(pg);
+}
+
+int record_pid(void)
+{
+    return pid;
 }
 
 void record_begin(void)

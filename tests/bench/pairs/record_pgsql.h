@@ -30,6 +30,8 @@ void record_begin(void);
 /* 0 and two messages, each closed by PQpipelineSync() or alone; -1: there were others. They
  * point into themselves: they must stay where they are. */
 int record_end(struct recorded_message *messages);
+/* What libpq held for the server's process of the connection that was recorded. */
+int record_pid(void);
 /* The text of a statement that was prepared on any connection; NULL: there was none. */
 const char *record_text(const char *name);
 
