@@ -129,7 +129,7 @@ struct dblock_grant {
     int32_t mode;
     uint32_t permits;      /* 0 unless a semaphore */
     uint32_t is_heartbeat; /* 1: renewed while its client lives */
-    uint32_t is_pinned;    /* 1: a guarded transaction stands on it just now */
+    uint32_t is_pinned;    /* 1: over, but a guarded transaction still stands on it */
     uint32_t n_waiters;    /* UINT32_MAX = this database cannot tell */
     int64_t token;         /* 0 = none drawn */
     int64_t now_us;

@@ -132,7 +132,7 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_mysql_acquire_in_(dblock_clien
  *
  * Until that transaction ends nobody else can be granted the name, so what it
  * writes is atomic with holding the lock, also if this process is stopped in
- * between. Heartbeats go on meanwhile; a try of others is BUSY (is_pinned), a
+ * between. Heartbeats go on meanwhile; a try of others is BUSY, a
  * release or break PENDING. (ROLLBACK TO a savepoint that is older than the guard may undo it, and
  * the COMMIT does not tell: guard before the savepoint, or again after that.) One round
  * trip. In plain SQL: see schemas/mysql.

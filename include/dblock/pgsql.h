@@ -109,7 +109,7 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_pgsql_acquire_in(dblock_client
  *
  * Until that transaction ends nobody else can be granted the name, so what it
  * writes is atomic with holding the lock, also if this process is stopped in
- * between. Heartbeats go on meanwhile; a try of others is BUSY (is_pinned), a
+ * between. Heartbeats go on meanwhile; a try of others is BUSY, a
  * release or break PENDING. (ROLLBACK TO a savepoint that is older than the guard undoes it, and
  * the COMMIT does not tell: guard before the savepoint, or again after that.) Call it at any
  * place in the transaction: what was read in it since the lock was taken is covered as well.

@@ -181,8 +181,8 @@ static dblock_status check_wish(const struct dblk_wish *wish, const struct dbloc
     if (!dblk_strategy_of(wish->strategy)->lives_in_connection)
         return dblock_error_set(error, DBLOCK_E_UNSUPPORTED,
             "options.strategy = DBLOCK_ROW; or acquire the lease and guard the transaction",
-            "cannot join \"%s\" to a transaction: a %s is a row of its own, which does not end"
-            " with it", name, dblock_strategy_name(wish->strategy));
+            "cannot join \"%s\" to a transaction: the row of a lease or insert does not end"
+            " with it", name);
     if (wish->is_fair)
         return dblock_error_set(error, DBLOCK_E_UNSUPPORTED, "leave DBLOCK_FAIR out",
             "cannot lock \"%s\" in order of arrival: a transaction stands in the server's queue",
