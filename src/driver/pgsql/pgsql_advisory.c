@@ -66,6 +66,22 @@ void pgsql_advisory_put(
         pgsql_put_null_int64(parameters);
 }
 
+/* What proves that the server's process is the connection's own comes last. */
+static void put_own(struct pgsql_parameters *parameters,
+    const struct dblock_connection *connection, const struct dblock_subject *subject)
+{
+    pgsql_advisory_put(parameters, subject);
+    pgsql_put_int32(parameters, PQbackendPID(connection->pg));
+}
+
+static void put_own_id(
+    struct pgsql_parameters *parameters, const struct dblock_connection *connection, int64_t id)
+{
+    parameters->n = 0;
+    pgsql_put_int64(parameters, id);
+    pgsql_put_int32(parameters, PQbackendPID(connection->pg));
+}
+
 static int is_last(
     const struct dblock_connection *connection, const struct dblock_subject *subject)
 {
@@ -104,13 +120,10 @@ static enum pgsql_statement prepare_drop(const struct dblock_connection *connect
     int64_t id;
 
     if (find_id(connection, subject, &id)) {
-        parameters->n = 0;
-        pgsql_put_int64(parameters, id);
-        pgsql_put_int32(parameters, PQbackendPID(connection->pg));
+        put_own_id(parameters, connection, id);
         return STATEMENT_ADVISORY_DROP_ID;
     }
-    pgsql_advisory_put(parameters, subject);
-    pgsql_put_int32(parameters, PQbackendPID(connection->pg));
+    put_own(parameters, connection, subject);
     return STATEMENT_ADVISORY_DROP;
 }
 
@@ -194,13 +207,10 @@ static dblock_status attempt(struct dblock_connection *connection, const struct 
     pgsql_message_init(
         &message, connection, call, "take advisory", subject->name, PGSQL_READS);
     if (is_by_id) {
-        parameters.n = 0;
-        pgsql_put_int64(&parameters, id);
-        pgsql_put_int32(&parameters, PQbackendPID(connection->pg));
+        put_own_id(&parameters, connection, id);
         status = pgsql_message_ask(&message, STATEMENT_ADVISORY_TAKE_ID, &parameters, reterr);
     } else {
-        pgsql_advisory_put(&parameters, subject);
-        pgsql_put_int32(&parameters, PQbackendPID(connection->pg));
+        put_own(&parameters, connection, subject);
         /* the session may have it by the application, or another client */
         if (connection->is_lent)
             pgsql_message_add(&message, STATEMENT_ADVISORY_PROVE, &parameters);
@@ -295,8 +305,7 @@ static DBLOCK_COLD_ void learn_to_prove(struct dblock_connection *connection,
     parameters.n = 0;
     pgsql_put_int32(&parameters, PQbackendPID(connection->pg));
     pgsql_message_add_quiet(&message, STATEMENT_PING_ADVISORY, &parameters);
-    pgsql_advisory_put(&parameters, subject);
-    pgsql_put_int32(&parameters, PQbackendPID(connection->pg));
+    put_own(&parameters, connection, subject);
     pgsql_message_add(&message, STATEMENT_ADVISORY_PROVE, &parameters);
     status = pgsql_message_run(&message, NULL);
     (void)pgsql_message_fini(&message, status, &unused);
@@ -428,8 +437,7 @@ dblock_status pgsql_advisory_prove(struct dblock_connection *connection,
     struct pgsql_message message;
     dblock_status status;
 
-    pgsql_advisory_put(&parameters, subject);
-    pgsql_put_int32(&parameters, PQbackendPID(connection->pg));
+    put_own(&parameters, connection, subject);
     pgsql_message_init(
         &message, connection, call, "prove advisory", subject->name, PGSQL_READS);
     status = pgsql_message_ask(&message, STATEMENT_ADVISORY_PROVE, &parameters, reterr);
