@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <time.h>
 
@@ -51,4 +52,14 @@ int test_until(int (*condition)(void *context), void *context, uint64_t within_m
             return answer;
         test_pass_ms(2);
     }
+}
+
+int test_is_set(void *number)
+{
+    return atomic_load((atomic_int *)number) != 0;
+}
+
+int test_is_zero(void *number)
+{
+    return atomic_load((atomic_int *)number) == 0;
 }

@@ -12,6 +12,10 @@ uint64_t test_now_ms(void);
  * is over. Its last answer. */
 int test_until(int (*condition)(void *context), void *context, uint64_t within_ms);
 
+/* Conditions for test_until(): of an atomic_int. */
+int test_is_set(void *number);
+int test_is_zero(void *number);
+
 /* 1 once the descriptor is readable, 0 if that does not come within the time. */
 int test_readable(int fd, uint64_t within_ms);
 

@@ -26,23 +26,13 @@ static dblock_client *client, *rival;
 static struct dblock_error error;
 static atomic_int is_stuck, is_staying; /* a drop, which fails then */
 
-static int is_zero(void *context)
-{
-    return atomic_load((atomic_int *)context) == 0;
-}
-
-static int is_set(void *context)
-{
-    return atomic_load((atomic_int *)context) != 0;
-}
-
 static dblock_status drop(struct dblock_connection *connection, const struct dblock_call *call,
     const struct dblock_subject *subject, const unsigned char *owner, uint64_t keep_us,
     struct dblock_answer *answer, struct dblock_error *reterr)
 {
     if (atomic_load(&is_stuck)) {
         atomic_store(&is_staying, 1);
-        (void)test_until(is_zero, &is_stuck, 10000);
+        (void)test_until(test_is_zero, &is_stuck, 10000);
         atomic_store(&is_staying, 0);
         return dblock_error_set(reterr, DBLOCK_E_DATABASE, NULL, "it fails");
     }
@@ -222,7 +212,7 @@ static void release__that_fails_meanwhile(void **state)
 
         atomic_store(&is_stuck, 1);
         assert_int_equal(0, pthread_create(&releaser, NULL, release, lock));
-        assert_true(test_until(is_set, &is_staying, 5000));
+        assert_true(test_until(test_is_set, &is_staying, 5000));
         assert_int_equal(0, pthread_create(&closer, NULL, close_it, NULL));
         assert_true(test_until(is_closed, NULL, 5000));
         assert_int_equal(0, pthread_join(closer, NULL));

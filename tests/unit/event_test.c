@@ -128,18 +128,13 @@ static void forked__has_no_events(void **state)
 
 static atomic_int n_told, may_return;
 
-static int is_set(void *context)
-{
-    return atomic_load((atomic_int *)context) != 0;
-}
-
 static void stay(const struct dblock_event *event, void *context)
 {
     (void)context;
     if (event->kind != DBLOCK_EVENT_LOST && event->kind != DBLOCK_EVENT_EXPIRING)
         return;
     (void)atomic_fetch_add(&n_told, 1);
-    (void)test_until(is_set, &may_return, 10000);
+    (void)test_until(test_is_set, &may_return, 10000);
 }
 
 static void *let_return(void *context)
@@ -168,7 +163,7 @@ static void closed__with_losses_to_tell(void **state)
         assert_int_equal(DBLOCK_OK, dblock_break(rival, names[i], DBLOCK_LEASE, 0, &error));
         assert_int_equal(DBLOCK_LOST, dblock_confirm(locks[i], &error));
     }
-    assert_true(test_until(is_set, &n_told, 5000));
+    assert_true(test_until(test_is_set, &n_told, 5000));
     assert_int_equal(0, pthread_create(&thread, NULL, let_return, NULL));
     dblock_close(client);
     client = NULL;
@@ -194,7 +189,7 @@ static void released__while_its_callback_runs(void **state)
     options.on_event = stay;
     lock = take("x", &options);
     assert_int_equal(DBLOCK_OK, dblock_extend(lock, 50000, &error)); /* expires soon, so to speak */
-    assert_true(test_until(is_set, &n_told, 5000));
+    assert_true(test_until(test_is_set, &n_told, 5000));
     assert_int_equal(DBLOCK_OK, dblock_release(lock, &error));
     assert_int_equal(0, pthread_create(&thread, NULL, let_return, NULL));
     dblock_lock_free(lock);

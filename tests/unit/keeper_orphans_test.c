@@ -26,16 +26,6 @@ static int tells_no_time;
 static atomic_int is_stuck, is_staying; /* a drop, whatever its limit */
 static atomic_int n_waits;              /* for what is being given back */
 
-static int is_zero(void *context)
-{
-    return atomic_load((atomic_int *)context) == 0;
-}
-
-static int is_set(void *context)
-{
-    return atomic_load((atomic_int *)context) != 0;
-}
-
 static dblock_status drop(struct dblock_connection *connection, const struct dblock_call *call,
     const struct dblock_subject *subject, const unsigned char *owner, uint64_t keep_us,
     struct dblock_answer *answer, struct dblock_error *reterr)
@@ -46,7 +36,7 @@ static dblock_status drop(struct dblock_connection *connection, const struct dbl
     (void)call;
     if (atomic_load(&is_stuck)) {
         atomic_store(&is_staying, 1);
-        (void)test_until(is_zero, &is_stuck, 10000);
+        (void)test_until(test_is_zero, &is_stuck, 10000);
         atomic_store(&is_staying, 0);
     }
     status = sim_driver()->insert.drop(
@@ -207,7 +197,7 @@ static void freed__that_is_stuck(void **state)
     assert_int_equal(DBLOCK_OK, acquire(client, DBLOCK_INSERT, 0, &lock));
     atomic_store(&is_stuck, 1);
     dblock_lock_free(lock);
-    assert_true(test_until(is_set, &is_staying, 5000));
+    assert_true(test_until(test_is_set, &is_staying, 5000));
     begun_ms = test_now_ms();
     (void)try_it(NULL);
     assert_int_equal(DBLOCK_BUSY, tried);
@@ -235,10 +225,10 @@ static void freed__that_is_stuck_as_the_client_closes(void **state)
     assert_int_equal(DBLOCK_OK, acquire(client, DBLOCK_INSERT, 0, &lock));
     atomic_store(&is_stuck, 1);
     dblock_lock_free(lock);
-    assert_true(test_until(is_set, &is_staying, 5000));
+    assert_true(test_until(test_is_set, &is_staying, 5000));
     begun_ms = test_now_ms();
     assert_int_equal(0, pthread_create(&thread, NULL, try_it, NULL));
-    assert_true(test_until(is_set, &n_waits, 5000));
+    assert_true(test_until(test_is_set, &n_waits, 5000));
     assert_int_equal(0, pthread_create(&closer, NULL, close_client, NULL));
     assert_int_equal(0, pthread_join(thread, NULL)); /* as the drop is stuck still */
     assert_int_equal(1, atomic_load(&is_staying));

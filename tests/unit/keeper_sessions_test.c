@@ -31,11 +31,6 @@ enum harm { NONE, HANGS, SLEEPS };
 static atomic_int harm; /* to the next renewal, between its answer and the client's look at it */
 static atomic_int is_hanging, may_go_on;
 
-static int is_set(void *context)
-{
-    return atomic_load((atomic_int *)context) != 0;
-}
-
 static dblock_status renew(struct dblock_connection *connection, const struct dblock_call *call,
     const unsigned char *session, uint64_t ttl_us, struct dblock_answer *answer,
     struct dblock_error *reterr)
@@ -46,7 +41,7 @@ static dblock_status renew(struct dblock_connection *connection, const struct db
     switch (atomic_exchange(&harm, NONE)) {
     case HANGS:
         atomic_store(&is_hanging, 1);
-        (void)test_until(is_set, &may_go_on, 10000);
+        (void)test_until(test_is_set, &may_go_on, 10000);
         break;
     case SLEEPS:
         test_clock_forward(UINT64_C(24) * 3600 * 1000000);
@@ -121,7 +116,7 @@ static void heartbeat__that_hangs(void **state)
     (void)state;
     assert_int_equal(DBLOCK_OK, dblock_client_fd(client, &fd, &error));
     atomic_store(&harm, HANGS);
-    assert_true(test_until(is_set, &is_hanging, 5000));
+    assert_true(test_until(test_is_set, &is_hanging, 5000));
     expect_lost(fd);
     assert_int_equal(0, atomic_load(&may_go_on));
     atomic_store(&may_go_on, 1);

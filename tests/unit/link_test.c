@@ -35,22 +35,12 @@ static atomic_int n_waits;    /* for a connection, a session */
 static int is_cancelled_in_open;
 static int ends[2]; /* of the socket that each connection shows */
 
-static int is_zero(void *context)
-{
-    return atomic_load((atomic_int *)context) == 0;
-}
-
-static int is_set(void *context)
-{
-    return atomic_load((atomic_int *)context) != 0;
-}
-
 static void stay(void)
 {
     if (!atomic_load(&is_stuck))
         return;
     atomic_store(&is_staying, 1);
-    (void)test_until(is_zero, &is_stuck, 10000);
+    (void)test_until(test_is_zero, &is_stuck, 10000);
     atomic_store(&is_staying, 0);
 }
 
@@ -187,7 +177,7 @@ static void start_and_stay(struct job *job)
 {
     atomic_store(&is_stuck, 1);
     start(job);
-    assert_true(test_until(is_set, &is_staying, 5000));
+    assert_true(test_until(test_is_set, &is_staying, 5000));
     atomic_store(&n_waits, 0);
 }
 
@@ -225,7 +215,7 @@ static void all_in_use__and_cancelled(void **state)
     second.options.wait_ms = 10000;
     start_and_stay(&first);
     start(&second);
-    assert_true(test_until(is_set, &n_waits, 5000));
+    assert_true(test_until(test_is_set, &n_waits, 5000));
     dblock_cancel(canceller);
     assert_int_equal(0, pthread_join(second.thread, NULL)); /* while it is in use still */
     assert_int_equal(DBLOCK_CANCELLED, second.status);
@@ -283,7 +273,7 @@ static void session__that_is_waited_for_as_the_client_closes(void **state)
     second.options.wait_ms = 10000;
     start_and_stay(&first);
     start(&second);
-    assert_true(test_until(is_set, &n_waits, 5000));
+    assert_true(test_until(test_is_set, &n_waits, 5000));
     assert_int_equal(0, pthread_create(&closer, NULL, close_client, NULL));
     assert_int_equal(0, pthread_join(second.thread, NULL));
     assert_int_equal(DBLOCK_E_CLOSED, second.status);
