@@ -420,6 +420,16 @@ DBLOCK_API uint64_t dblock_clock_us(void);
 DBLOCK_API int dblock_fd_wait(
     int fd, short events, const struct dblock_call *call, int heed_cancel);
 
+#define DBLOCK_SHA256_SIZE 32
+
+/* What names and numbers of advisory locks are made of: every language and database has it. */
+DBLOCK_API void dblock_sha256(
+    const void *data, size_t size, unsigned char digest[DBLOCK_SHA256_SIZE]);
+
+/* Its first eight bytes, the first one the highest: the number of a name.
+ *   "nightly-report" 7440995589958059143, "J\u00f6b" 6007079653076722657 */
+DBLOCK_API int64_t dblock_name_number(const char *name, size_t size);
+
 #define DBLOCK_ADDRESS_SIZE 72
 #define DBLOCK_ADDRESSES_MAX 16
 

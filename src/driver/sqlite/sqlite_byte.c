@@ -17,7 +17,7 @@ int64_t sqlite_byte_number(int strategy, const struct dblock_subject *subject)
 {
     if (strategy == DBLOCK_ADVISORY && subject->has_advisory_id)
         return subject->advisory_id;
-    return sqlite_hash_name(subject->name, subject->name_size);
+    return dblock_name_number(subject->name, subject->name_size);
 }
 
 /* ------------------------------------------------------------------- the books */

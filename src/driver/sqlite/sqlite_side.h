@@ -17,7 +17,7 @@
  *   2^61 + number         lock: the row lock of the name with that number
  *   2^62 + number         lock: the advisory lock with that number
  *
- * The number is the low 61 bits of sqlite_hash_name(), or of the advisory id that
+ * The number is the low 61 bits of dblock_name_number(), or of the advisory id that
  * was given. Two names with one number would only keep each other out.
  *
  * The file must not be deleted while it is in use: whoever makes it anew locks in

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* sqlite_hash_test.c - names to numbers, as any other SHA-256 gives them. */
-#include "driver/sqlite/sqlite_hash.h"
+/* sha256_test.c - names to numbers, as any other SHA-256 gives them. */
+#include <dblock/sys/driver.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* PITFALL(A8): golden values, made by Python's hashlib. */
-static void hash_name__agrees_with_other_languages(void **state)
+static void name_number__agrees_with_other_languages(void **state)
 {
     static const struct {
         size_t size; /* of that many "a" */
@@ -33,9 +33,9 @@ static void hash_name__agrees_with_other_languages(void **state)
     (void)state;
     memset(name, 'a', sizeof name);
     for (i = 0; i < sizeof lengths / sizeof lengths[0]; ++i)
-        assert_true(sqlite_hash_name(name, lengths[i].size) == lengths[i].number);
-    assert_true(sqlite_hash_name("nightly-report", 14) == INT64_C(7440995589958059143));
-    assert_true(sqlite_hash_name("J\xC3\xB6"
+        assert_true(dblock_name_number(name, lengths[i].size) == lengths[i].number);
+    assert_true(dblock_name_number("nightly-report", 14) == INT64_C(7440995589958059143));
+    assert_true(dblock_name_number("J\xC3\xB6"
                                  "b",
                     4) == INT64_C(6007079653076722657));
 }
@@ -50,7 +50,7 @@ static int compare(const void *a, const void *b)
 
 /* PITFALL(A6), PITFALL(A7): of 32 bits, a hundred thousand names would share one with near
  * certainty, and more often of 16. The two words have one and the same CRC32. */
-static void hash_name__tells_many_names_apart(void **state)
+static void name_number__tells_many_names_apart(void **state)
 {
     enum { N_NAMES = 100000 };
     int64_t *numbers = malloc((N_NAMES + 2) * sizeof *numbers);
@@ -62,10 +62,10 @@ static void hash_name__tells_many_names_apart(void **state)
     for (i = 0; i < N_NAMES; ++i) {
         int size = snprintf(name, sizeof name, "job-%zu", i);
 
-        numbers[i] = sqlite_hash_name(name, (size_t)size);
+        numbers[i] = dblock_name_number(name, (size_t)size);
     }
-    numbers[N_NAMES] = sqlite_hash_name("plumless", 8);
-    numbers[N_NAMES + 1] = sqlite_hash_name("buckeroo", 8);
+    numbers[N_NAMES] = dblock_name_number("plumless", 8);
+    numbers[N_NAMES + 1] = dblock_name_number("buckeroo", 8);
     qsort(numbers, N_NAMES + 2, sizeof *numbers, compare);
     for (i = 1; i < N_NAMES + 2; ++i)
         assert_true(numbers[i - 1] != numbers[i]);
@@ -75,9 +75,9 @@ static void hash_name__tells_many_names_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hash_name__agrees_with_other_languages),
-        cmocka_unit_test(hash_name__tells_many_names_apart),
+        cmocka_unit_test(name_number__agrees_with_other_languages),
+        cmocka_unit_test(name_number__tells_many_names_apart),
     };
 
-    return cmocka_run_group_tests_name("sqlite_hash", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("sha256", tests, NULL, NULL);
 }
