@@ -13,8 +13,8 @@
 --       dblock_insert, dblock_row, dblock_token TO role;
 --   GRANT SELECT ON dblock_meta TO role;
 --   GRANT USAGE, SELECT, UPDATE ON SEQUENCE dblock_token_base, dblock_token_count TO role;
--- and EXECUTE on dblock_stand and dblock_queue, which each role has unless that was revoked
--- (without it those who wait do so at a greater cost, and not in order of arrival),
+-- and EXECUTE on dblock_stand, dblock_queue and dblock_wait, which each role has unless that was
+-- revoked (without it those who wait do so at a greater cost, and not in order of arrival),
 -- and to see and end the row and advisory locks of other roles
 --   GRANT pg_read_all_stats, pg_signal_backend TO role;
 --
@@ -323,10 +323,49 @@ BEGIN
 END
 $dblock$;
 
+-- The first slice of a wait, which most waits do not outlast: for the advisory lock `id`, which
+-- becomes the session's, or (NULL) for (high, low), which becomes the transaction's. A function,
+-- as what the server does after a wait is what a hand-over takes, and after that of a procedure
+-- it does twice as much. The answer is that of dblock_queue: 0 not yet, 1 it is had, 2 cancelled.
+-- lock_timeout of the session is slice_ms from then on.
+CREATE OR REPLACE FUNCTION dblock_wait(id bigint, high integer, low integer, slice_ms integer)
+RETURNS integer LANGUAGE plpgsql AS $dblock$
+BEGIN
+    IF current_setting('lock_timeout') <> slice_ms || 'ms' THEN -- see dblock_stand
+        PERFORM set_config('lock_timeout', slice_ms::text, false);
+    END IF;
+    BEGIN
+        IF id IS NULL THEN
+            RETURN (pg_advisory_xact_lock(high, low) IS NOT NULL)::integer;
+        END IF;
+        RETURN (pg_advisory_lock(id) IS NOT NULL)::integer;
+    EXCEPTION
+        WHEN lock_not_available THEN
+            -- Granted in the moment in which the slice ended: see dblock_queue.
+            IF pg_try_advisory_lock(id) THEN
+                PERFORM pg_advisory_unlock(id);
+                PERFORM pg_advisory_unlock(id) FROM pg_locks AS l
+                WHERE l.pid = pg_backend_pid() AND l.locktype = 'advisory' AND l.granted
+                    AND l.objsubid = 1
+                    AND ((l.classid::bigint << 32) | l.objid::bigint) = dblock_wait.id;
+            END IF;
+            RETURN 0;
+        WHEN query_canceled THEN
+            BEGIN -- the server signals it twice (row_wait)
+                PERFORM pg_sleep(0.01);
+            EXCEPTION WHEN query_canceled THEN
+                NULL;
+            END;
+            PERFORM pg_advisory_unlock_all();
+            RETURN 2;
+    END;
+END
+$dblock$;
+
 -- How those who wait for an advisory lock stand in the server's queue for it: in slices, as
 -- above, which lose their place in it. So those who want to be served in order of arrival
 -- stand in a line first, and only the first of that in the queue.
---   id          NULL: that of the name (src/driver/pgsql/sql/advisory.sql)
+--   id          of the lock; NULL: outcome 0 at once
 --   outcome     0 not yet; 1 this session has the lock; 2 cancelled, and it has none at all;
 --               3 nothing can be locked on a standby
 --   ticket      NULL at first; what an outcome of 0 hands on, and is still held
@@ -340,7 +379,8 @@ DECLARE
     seen bigint;
 BEGIN
     IF id IS NULL THEN
-        id := ('x' || encode(substr(sha256(lock_name), 1, 8), 'hex'))::bit(64)::bigint;
+        outcome := 0;
+        RETURN;
     END IF;
     IF pg_is_in_recovery() THEN
         outcome := 3;

@@ -55,76 +55,27 @@ static int make_room(struct dblock_connection *connection)
     return 0;
 }
 
-void pgsql_advisory_put(
-    struct pgsql_parameters *parameters, const struct dblock_subject *subject)
+/* The id of the name that was last asked for is not made again. */
+int64_t pgsql_advisory_id(
+    struct dblock_connection *connection, const struct dblock_subject *subject)
 {
-    parameters->n = 0;
-    pgsql_put_name(parameters, subject);
     if (subject->has_advisory_id)
-        pgsql_put_int64(parameters, subject->advisory_id);
-    else
-        pgsql_put_null_int64(parameters);
+        return subject->advisory_id;
+    if (connection->last_size != subject->name_size ||
+        memcmp(connection->last_name, subject->name, subject->name_size) != 0) {
+        connection->last_id = dblock_name_number(subject->name, subject->name_size);
+        connection->last_size = subject->name_size;
+        memcpy(connection->last_name, subject->name, subject->name_size);
+    }
+    return connection->last_id;
 }
 
-/* What proves that the server's process is the connection's own comes last. */
-static void put_own(struct pgsql_parameters *parameters,
-    const struct dblock_connection *connection, const struct dblock_subject *subject)
-{
-    pgsql_advisory_put(parameters, subject);
-    pgsql_put_int32(parameters, PQbackendPID(connection->pg));
-}
-
-static void put_own_id(
-    struct pgsql_parameters *parameters, const struct dblock_connection *connection, int64_t id)
+void pgsql_advisory_put(struct pgsql_parameters *parameters,
+    const struct dblock_connection *connection, int64_t id)
 {
     parameters->n = 0;
     pgsql_put_int64(parameters, id);
     pgsql_put_int32(parameters, PQbackendPID(connection->pg));
-}
-
-static int is_last(
-    const struct dblock_connection *connection, const struct dblock_subject *subject)
-{
-    return connection->last_size == subject->name_size &&
-        memcmp(connection->last_name, subject->name, subject->name_size) == 0;
-}
-
-void pgsql_advisory_remember(
-    struct dblock_connection *connection, const struct dblock_subject *subject, int64_t id)
-{
-    if (subject->has_advisory_id || is_last(connection, subject) ||
-        subject->name_size > sizeof connection->last_name)
-        return;
-    memcpy(connection->last_name, subject->name, subject->name_size);
-    connection->last_size = subject->name_size;
-    connection->last_id = id;
-}
-
-/* 0: the server has to hash the name. */
-static int find_id(const struct dblock_connection *connection,
-    const struct dblock_subject *subject, int64_t *ret_id)
-{
-    if (subject->has_advisory_id)
-        *ret_id = subject->advisory_id;
-    else if (is_last(connection, subject))
-        *ret_id = connection->last_id;
-    else
-        return 0;
-    return 1;
-}
-
-/* By the id as far as that is known. */
-static enum pgsql_statement prepare_drop(const struct dblock_connection *connection,
-    const struct dblock_subject *subject, struct pgsql_parameters *parameters)
-{
-    int64_t id;
-
-    if (find_id(connection, subject, &id)) {
-        put_own_id(parameters, connection, id);
-        return STATEMENT_ADVISORY_DROP_ID;
-    }
-    put_own(parameters, connection, subject);
-    return STATEMENT_ADVISORY_DROP;
 }
 
 static dblock_status refuse_pooler(const struct dblock_connection *connection,
@@ -164,7 +115,6 @@ dblock_status pgsql_advisory_give_back(struct dblock_connection *connection,
 {
     struct dblock_call short_call = { dblock_clock_us() + connection->target->io_timeout_us, -1 };
     struct pgsql_parameters parameters;
-    enum pgsql_statement drop = prepare_drop(connection, subject, &parameters);
     struct pgsql_message message;
     struct dblock_answer unused;
     dblock_status status;
@@ -173,7 +123,8 @@ dblock_status pgsql_advisory_give_back(struct dblock_connection *connection,
         short_call.deadline_us = call->deadline_us;
     pgsql_message_init(
         &message, connection, &short_call, "release advisory", subject->name, PGSQL_READS);
-    pgsql_message_add_quiet(&message, drop, &parameters);
+    pgsql_advisory_put(&parameters, connection, pgsql_advisory_id(connection, subject));
+    pgsql_message_add_quiet(&message, STATEMENT_ADVISORY_DROP, &parameters);
     pgsql_message_add(&message, STATEMENT_PING, NULL);
     status = pgsql_message_run(&message, reterr);
     if (status == DBLOCK_OK)
@@ -183,14 +134,22 @@ dblock_status pgsql_advisory_give_back(struct dblock_connection *connection,
     return pgsql_message_fini(&message, status, &unused);
 }
 
-/* The outcome, or 0: a standby, or another session. */
-static int32_t judge_take(const PGresult *taken, int is_by_id)
+dblock_status pgsql_advisory_judge(struct dblock_connection *connection,
+    const struct dblock_subject *subject, const PGresult *taken, struct dblock_answer *answer,
+    struct dblock_error *reterr)
 {
-    if (PQntuples(taken) == 0)
-        return DBLOCK_ANSWER_BUSY;
     if (PQgetisnull(taken, 0, 0))
-        return 0;
-    return is_by_id && !pgsql_get_bool(taken, 0, 0) ? DBLOCK_ANSWER_BUSY : DBLOCK_ANSWER_YES;
+        return pgsql_advisory_refuse_other(connection, subject, reterr);
+    switch (pgsql_get_int32(taken, 0, 0)) {
+    case PGSQL_TAKEN:
+        answer->outcome = DBLOCK_ANSWER_YES;
+        return DBLOCK_OK;
+    case PGSQL_TAKE_ON_STANDBY:
+        return pgsql_advisory_refuse_standby(subject, reterr);
+    default:
+        answer->outcome = DBLOCK_ANSWER_BUSY;
+        return DBLOCK_OK;
+    }
 }
 
 /* Without waiting. `*ret_is_again`: this session had it already. */
@@ -198,42 +157,29 @@ static dblock_status attempt(struct dblock_connection *connection, const struct 
     const struct dblock_subject *subject, int *ret_is_again, struct dblock_answer *answer,
     struct dblock_error *reterr)
 {
+    int64_t id = pgsql_advisory_id(connection, subject);
     struct pgsql_parameters parameters;
     struct pgsql_message message;
     dblock_status status;
-    int64_t id = 0;
-    int is_by_id = !connection->is_lent && find_id(connection, subject, &id);
 
     pgsql_message_init(
         &message, connection, call, "take advisory", subject->name, PGSQL_READS);
-    if (is_by_id) {
-        put_own_id(&parameters, connection, id);
-        status = pgsql_message_ask(&message, STATEMENT_ADVISORY_TAKE_ID, &parameters, reterr);
-    } else {
-        put_own(&parameters, connection, subject);
-        /* the session may have it by the application, or another client */
-        if (connection->is_lent)
-            pgsql_message_add(&message, STATEMENT_ADVISORY_PROVE, &parameters);
+    pgsql_advisory_put(&parameters, connection, id);
+    if (connection->is_lent) { /* the session may have it by the application, or another client */
+        pgsql_message_add(&message, STATEMENT_ADVISORY_PROVE, &parameters);
         pgsql_message_add(&message, STATEMENT_ADVISORY_TAKE, &parameters);
         status = pgsql_message_run(&message, reterr);
+    } else {
+        status = pgsql_message_ask(&message, STATEMENT_ADVISORY_TAKE, &parameters, reterr);
     }
-    if (status == DBLOCK_OK) {
-        const PGresult *taken = message.results[message.n_results - 1];
-
-        answer->outcome = judge_take(taken, is_by_id);
-        if (answer->outcome == 0)
-            status = pgsql_get_bool(taken, 0, 1)
-                ? pgsql_advisory_refuse_standby(subject, reterr)
-                : pgsql_advisory_refuse_other(connection, subject, reterr);
-        if (answer->outcome == DBLOCK_ANSWER_YES) {
-            if (!is_by_id)
-                id = pgsql_get_int64(taken, 0, 0);
-            *ret_is_again = has_id(connection, id) ||
-                (connection->is_lent && pgsql_get_bool(message.results[0], 0, 1));
-            if (!*ret_is_again)
-                connection->ids[connection->n_ids++] = id;
-            pgsql_advisory_remember(connection, subject, id);
-        }
+    if (status == DBLOCK_OK)
+        status = pgsql_advisory_judge(
+            connection, subject, message.results[message.n_results - 1], answer, reterr);
+    if (status == DBLOCK_OK && answer->outcome == DBLOCK_ANSWER_YES) {
+        *ret_is_again = has_id(connection, id) ||
+            (connection->is_lent && pgsql_get_bool(message.results[0], 0, 1));
+        if (!*ret_is_again)
+            connection->ids[connection->n_ids++] = id;
     }
     return pgsql_message_fini(&message, status, answer);
 }
@@ -305,7 +251,7 @@ static DBLOCK_COLD_ void learn_to_prove(struct dblock_connection *connection,
     parameters.n = 0;
     pgsql_put_int32(&parameters, PQbackendPID(connection->pg));
     pgsql_message_add_quiet(&message, STATEMENT_PING_ADVISORY, &parameters);
-    put_own(&parameters, connection, subject);
+    pgsql_advisory_put(&parameters, connection, pgsql_advisory_id(connection, subject));
     pgsql_message_add(&message, STATEMENT_ADVISORY_PROVE, &parameters);
     status = pgsql_message_run(&message, NULL);
     (void)pgsql_message_fini(&message, status, &unused);
@@ -355,11 +301,8 @@ dblock_status pgsql_advisory_holder(struct dblock_connection *connection,
     dblock_status status;
 
     parameters.n = 0;
-    pgsql_put_token_name(&parameters, DBLOCK_ADVISORY, subject); /* hashed only without an id */
-    if (subject->has_advisory_id)
-        pgsql_put_int64(&parameters, subject->advisory_id);
-    else
-        pgsql_put_null_int64(&parameters);
+    pgsql_put_token_name(&parameters, DBLOCK_ADVISORY, subject);
+    pgsql_put_int64(&parameters, pgsql_advisory_id(connection, subject));
     pgsql_message_init(
         &message, connection, call, "look at advisory", subject->name, PGSQL_READS);
     status = pgsql_message_ask(&message, STATEMENT_ADVISORY_HOLDER, &parameters, reterr);
@@ -371,37 +314,29 @@ dblock_status pgsql_advisory_holder(struct dblock_connection *connection,
     return pgsql_message_fini(&message, status, answer);
 }
 
-static int was_held(const PGresult *dropped, enum pgsql_statement drop)
-{
-    return !PQgetisnull(dropped, 0, 0) &&
-        (drop == STATEMENT_ADVISORY_DROP || pgsql_get_bool(dropped, 0, 0));
-}
-
 dblock_status pgsql_advisory_drop(struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_subject *subject,
     struct dblock_answer *answer, struct dblock_error *reterr)
 {
     struct pgsql_parameters parameters;
     struct pgsql_message message;
-    enum pgsql_statement drop;
-    int64_t id;
+    int64_t id = pgsql_advisory_id(connection, subject);
     dblock_status status = refuse_pooler(connection, subject, reterr);
 
     if (status != DBLOCK_OK)
         return status;
-    drop = prepare_drop(connection, subject, &parameters);
+    pgsql_advisory_put(&parameters, connection, id);
     pgsql_message_init(
         &message, connection, call, "release advisory", subject->name, PGSQL_WRITES);
-    status = pgsql_message_ask(&message, drop, &parameters, reterr);
-    if (status == DBLOCK_OK && was_held(message.results[0], drop)) {
+    status = pgsql_message_ask(&message, STATEMENT_ADVISORY_DROP, &parameters, reterr);
+    if (status == DBLOCK_OK && PQgetisnull(message.results[0], 0, 0)) {
+        answer->outcome = DBLOCK_ANSWER_NO; /* another session, in which nothing was given back */
+        connection->is_broken = !connection->is_lent;
+    } else if (status == DBLOCK_OK && pgsql_get_bool(message.results[0], 0, 0)) {
         answer->outcome = DBLOCK_ANSWER_YES;
-        if (!find_id(connection, subject, &id))
-            id = pgsql_get_int64(message.results[0], 0, 0);
         forget_id(connection, id);
     } else if (status == DBLOCK_OK) {
         answer->outcome = DBLOCK_ANSWER_NO; /* if a hand took it away, the next ping misses it */
-        if (!pgsql_get_bool(message.results[0], 0, 1)) /* another session: nothing was given back */
-            connection->is_broken = !connection->is_lent;
     } else if (message.is_refused && connection->is_broken) {
         answer->outcome = DBLOCK_ANSWER_NO; /* the session had ended before this came */
         status = DBLOCK_OK;
@@ -418,13 +353,10 @@ void pgsql_advisory_leave(struct dblock_connection *connection)
     dblock_status status = DBLOCK_OK;
 
     while (status == DBLOCK_OK && connection->n_ids > 0 && !connection->is_broken) {
-        const struct dblock_subject subject = {
-            "", 0, connection->ids[--connection->n_ids], 1 };
-
+        pgsql_advisory_put(&parameters, connection, connection->ids[--connection->n_ids]);
         pgsql_message_init(
             &message, connection, &call, "release advisory", NULL, PGSQL_READS);
-        status = pgsql_message_ask(
-            &message, prepare_drop(connection, &subject, &parameters), &parameters, NULL);
+        status = pgsql_message_ask(&message, STATEMENT_ADVISORY_DROP, &parameters, NULL);
         status = pgsql_message_fini(&message, status, &unused);
     }
 }
@@ -437,7 +369,7 @@ dblock_status pgsql_advisory_prove(struct dblock_connection *connection,
     struct pgsql_message message;
     dblock_status status;
 
-    put_own(&parameters, connection, subject);
+    pgsql_advisory_put(&parameters, connection, pgsql_advisory_id(connection, subject));
     pgsql_message_init(
         &message, connection, call, "prove advisory", subject->name, PGSQL_READS);
     status = pgsql_message_ask(&message, STATEMENT_ADVISORY_PROVE, &parameters, reterr);

@@ -7,11 +7,23 @@
 #include "pgsql_connection.h"
 #include "pgsql_value.h"
 
-/* Name and id, the first parameters of most statements. */
-void pgsql_advisory_put(
-    struct pgsql_parameters *parameters, const struct dblock_subject *subject);
-void pgsql_advisory_remember(
-    struct dblock_connection *connection, const struct dblock_subject *subject, int64_t id);
+enum { /* what becomes of a take, as the server tells it */
+    PGSQL_TAKEN_BY_OTHER = 0, /* or, of a wait: not yet had */
+    PGSQL_TAKEN = 1,
+    PGSQL_TAKE_CANCELLED = 2, /* the session has no lock at all */
+    PGSQL_TAKE_ON_STANDBY = 3
+};
+
+int64_t pgsql_advisory_id(
+    struct dblock_connection *connection, const struct dblock_subject *subject);
+/* The id, and what proves that the server's process is the connection's own: the first parameters
+ * of most statements. */
+void pgsql_advisory_put(struct pgsql_parameters *parameters,
+    const struct dblock_connection *connection, int64_t id);
+/* What a take answers, in its only column: that is refused, or YES or BUSY. */
+dblock_status pgsql_advisory_judge(struct dblock_connection *connection,
+    const struct dblock_subject *subject, const PGresult *taken, struct dblock_answer *answer,
+    struct dblock_error *reterr);
 dblock_status pgsql_advisory_refuse_standby(
     const struct dblock_subject *subject, struct dblock_error *reterr);
 /* The server answered from another session than the connection's. */

@@ -9,33 +9,28 @@
 
 #include <stdio.h>
 
-enum { /* what dblock_queue answers, in the first column of its row */
-    QUEUED_NOT_YET = 0,
-    QUEUED_HELD = 1,
-    QUEUED_CANCELLED = 2,
-    QUEUED_STANDBY = 3
-};
-
 struct waiting {
     const struct dblock_take *take;
+    int64_t id;
     int32_t ticket; /* of who waits in order of arrival; -1: none yet */
+    int is_first;   /* no slice has been waited for yet */
     int is_cancelled;
 };
 
 /* One slice in the server's queue, where there is no procedure for it. */
 static dblock_status wait_slice(struct dblock_connection *connection,
-    const struct dblock_call *call, const struct dblock_subject *subject, uint64_t slice_us,
-    int *ret_is_cancelled, struct dblock_answer *answer, struct dblock_error *reterr)
+    const struct dblock_call *call, struct waiting *waiting, uint64_t slice_us,
+    struct dblock_answer *answer, struct dblock_error *reterr)
 {
+    const struct dblock_subject *subject = &waiting->take->subject;
     struct pgsql_parameters parameters;
     struct pgsql_message message;
     char slice[24];
     dblock_status status;
 
     (void)snprintf(slice, sizeof slice, "%llu", (unsigned long long)(slice_us / 1000 + 1));
-    pgsql_advisory_put(&parameters, subject);
+    pgsql_advisory_put(&parameters, connection, waiting->id);
     pgsql_put_text(&parameters, slice);
-    pgsql_put_int32(&parameters, PQbackendPID(connection->pg));
     pgsql_message_init(&message, connection, call, "take advisory", subject->name,
         PGSQL_READS | PGSQL_WAITS);
     pgsql_message_add(&message, STATEMENT_ADVISORY_ARM, &parameters);
@@ -46,16 +41,34 @@ static dblock_status wait_slice(struct dblock_connection *connection,
         answer->now_us = pgsql_get_time(message.results[1], 0, 0);
         answer->outcome = pgsql_get_bool(message.results[1], 0, 1) ? DBLOCK_ANSWER_YES
                                                                    : DBLOCK_ANSWER_BUSY;
-        if (PQgetisnull(message.results[0], 0, 0))
+        if (!pgsql_get_bool(message.results[0], 0, 0))
             status = pgsql_advisory_refuse_other(connection, subject, reterr);
         else if (pgsql_get_bool(message.results[0], 0, 1))
             status = pgsql_advisory_refuse_standby(subject, reterr);
-        else if (answer->outcome == DBLOCK_ANSWER_YES)
-            connection->ids[connection->n_ids++] = pgsql_get_int64(message.results[0], 0, 0);
-        if (status == DBLOCK_OK)
-            pgsql_advisory_remember(connection, subject, pgsql_get_int64(message.results[0], 0, 0));
     }
-    *ret_is_cancelled = message.is_cancelled;
+    waiting->is_cancelled = message.is_cancelled;
+    return pgsql_message_fini(&message, status, answer);
+}
+
+static dblock_status wait_first(struct dblock_connection *connection,
+    const struct dblock_call *call, struct waiting *waiting, uint64_t slice_us,
+    struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    const struct dblock_subject *subject = &waiting->take->subject;
+    struct pgsql_parameters parameters;
+    struct pgsql_message message;
+    dblock_status status;
+
+    pgsql_advisory_put(&parameters, connection, waiting->id);
+    pgsql_put_int32(&parameters, (int32_t)(slice_us / 1000 + 1));
+    pgsql_message_init(&message, connection, call, "take advisory", subject->name,
+        PGSQL_READS | PGSQL_WAITS);
+    status = pgsql_message_ask(&message, STATEMENT_ADVISORY_FIRST, &parameters, reterr);
+    if (status != DBLOCK_OK)
+        connection->is_broken = 1;
+    else
+        status = pgsql_advisory_judge(connection, subject, message.results[0], answer, reterr);
+    waiting->is_cancelled = message.is_cancelled;
     return pgsql_message_fini(&message, status, answer);
 }
 
@@ -66,18 +79,15 @@ static dblock_status wait_slices(struct dblock_connection *connection,
 {
     const struct dblock_subject *subject = &waiting->take->subject;
     struct pgsql_slices slices = pgsql_slices_of(connection, wait_us);
-    struct dblock_call step = { 0, call->cancel_fd };
+    struct dblock_call step;
     struct pgsql_parameters parameters;
     struct pgsql_message message;
-    int32_t outcome = QUEUED_NOT_YET;
+    int32_t outcome = PGSQL_TAKEN_BY_OTHER;
     dblock_status status;
 
     if (waiting->take->is_fair) /* so many in the line, and so many in the queue */
         slices.n = (slices.n + 1) / 2;
-    step.deadline_us =
-        dblock_clock_us() + 2 * slices.n * slices.each_us + connection->target->io_timeout_us;
-    if (step.deadline_us > call->deadline_us)
-        step.deadline_us = call->deadline_us;
+    step = pgsql_slices_call(connection, call, 2 * slices.n * slices.each_us);
     parameters.n = 0;
     pgsql_put_text(&parameters, connection->target->schema_quoted);
     pgsql_put_name(&parameters, subject);
@@ -90,10 +100,7 @@ static dblock_status wait_slices(struct dblock_connection *connection,
         pgsql_put_int32(&parameters, waiting->ticket);
     else
         pgsql_put_null_int32(&parameters);
-    if (subject->has_advisory_id)
-        pgsql_put_int64(&parameters, subject->advisory_id);
-    else
-        pgsql_put_null_int64(&parameters);
+    pgsql_put_int64(&parameters, waiting->id);
     pgsql_put_int32(&parameters, PQbackendPID(connection->pg));
     pgsql_message_init(&message, connection, &step, "take advisory", subject->name,
         PGSQL_READS | PGSQL_WAITS);
@@ -102,22 +109,18 @@ static dblock_status wait_slices(struct dblock_connection *connection,
         const PGresult *result = message.results[0];
 
         outcome = pgsql_get_int32(result, 0, 0);
-        waiting->ticket = outcome != QUEUED_NOT_YET || PQgetisnull(result, 0, 1)
+        waiting->ticket = outcome != PGSQL_TAKEN_BY_OTHER || PQgetisnull(result, 0, 1)
             ? -1
             : pgsql_get_int32(result, 0, 1);
-        answer->outcome = outcome == QUEUED_HELD ? DBLOCK_ANSWER_YES : DBLOCK_ANSWER_BUSY;
-        if (outcome == QUEUED_HELD) {
-            connection->ids[connection->n_ids++] = pgsql_get_int64(result, 0, 2);
-            pgsql_advisory_remember(connection, subject, pgsql_get_int64(result, 0, 2));
-        }
+        answer->outcome = outcome == PGSQL_TAKEN ? DBLOCK_ANSWER_YES : DBLOCK_ANSWER_BUSY;
     } else {
         connection->is_broken = 1;
     }
     waiting->is_cancelled = message.is_cancelled;
-    if (outcome == QUEUED_NOT_YET && status == DBLOCK_OK &&
+    if (outcome == PGSQL_TAKEN_BY_OTHER && status == DBLOCK_OK &&
         PQgetisnull(message.results[0], 0, 2))
         status = pgsql_advisory_refuse_other(connection, subject, reterr);
-    if (outcome == QUEUED_STANDBY)
+    if (outcome == PGSQL_TAKE_ON_STANDBY)
         status = pgsql_advisory_refuse_standby(subject, reterr);
     return pgsql_message_fini(&message, status, answer);
 }
@@ -141,25 +144,24 @@ static dblock_status wait_on(struct dblock_connection *connection,
     const struct dblock_call *call, struct waiting *waiting, uint64_t wait_us,
     struct dblock_answer *answer, struct dblock_error *reterr)
 {
-    struct dblock_call slice = *call;
-    uint64_t deadline_us;
+    uint64_t slice_us = wait_us < connection->slice_us ? wait_us : connection->slice_us;
+    struct dblock_call step;
+    int is_first = waiting->is_first && !waiting->take->is_fair;
 
-    if (connection->has_queue)
+    waiting->is_first = 0;
+    if (connection->has_queue && !is_first)
         return wait_slices(connection, call, waiting, wait_us, answer, reterr);
-    if (wait_us > connection->slice_us)
-        wait_us = connection->slice_us;
-    deadline_us = dblock_clock_us() + wait_us + connection->target->io_timeout_us;
-    if (slice.deadline_us > deadline_us)
-        slice.deadline_us = deadline_us;
-    return wait_slice(connection, &slice, &waiting->take->subject, wait_us,
-        &waiting->is_cancelled, answer, reterr);
+    step = pgsql_slices_call(connection, call, slice_us);
+    return connection->has_queue
+        ? wait_first(connection, &step, waiting, slice_us, answer, reterr)
+        : wait_slice(connection, &step, waiting, slice_us, answer, reterr);
 }
 
 dblock_status pgsql_advisory_wait(struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_take *take, struct dblock_answer *answer,
     struct dblock_error *reterr)
 {
-    struct waiting waiting = { take, -1, 0 };
+    struct waiting waiting = { take, pgsql_advisory_id(connection, &take->subject), -1, 1, 0 };
     uint64_t now_us = dblock_clock_us();
     uint64_t until_us = take->wait_us < UINT64_MAX - now_us ? now_us + take->wait_us : UINT64_MAX;
     dblock_status status;
@@ -171,14 +173,14 @@ dblock_status pgsql_advisory_wait(struct dblock_connection *connection,
         answer->outcome != DBLOCK_ANSWER_YES && now_us < until_us);
     if (status == DBLOCK_OK && answer->outcome != DBLOCK_ANSWER_YES && waiting.ticket >= 0)
         status = leave(connection, call, &take->subject, reterr);
-    if (!waiting.is_cancelled)
+    if (!waiting.is_cancelled) {
+        if (status == DBLOCK_OK && answer->outcome == DBLOCK_ANSWER_YES)
+            connection->ids[connection->n_ids++] = waiting.id;
         return status;
-    if (status == DBLOCK_OK && answer->outcome == DBLOCK_ANSWER_YES) {
-        --connection->n_ids;
-        /* or the connection is given up */
-        (void)pgsql_advisory_give_back(connection, call, &take->subject, &answer->now_us, NULL);
-    } else if (status != DBLOCK_OK) {
-        connection->is_broken = 1;
     }
+    if (status == DBLOCK_OK && answer->outcome == DBLOCK_ANSWER_YES) /* or it is given up */
+        (void)pgsql_advisory_give_back(connection, call, &take->subject, &answer->now_us, NULL);
+    else if (status != DBLOCK_OK)
+        connection->is_broken = 1;
     return DBLOCK_CANCELLED;
 }

@@ -26,7 +26,7 @@ struct dblock_connection {
     int64_t *ids; /* advisory: the locks that this session holds */
     size_t n_ids;
     size_t room;
-    char last_name[DBLOCK_NAME_MAX + 1]; /* advisory: the name that was taken last, and */
+    char last_name[DBLOCK_NAME_MAX + 1]; /* advisory: the name that was asked for last, and */
     size_t last_size;                    /* 0: none */
     int64_t last_id;                     /* its id */
 

@@ -102,6 +102,17 @@ struct pgsql_slices pgsql_slices_of(
     return slices;
 }
 
+struct dblock_call pgsql_slices_call(const struct dblock_connection *connection,
+    const struct dblock_call *call, uint64_t wait_us)
+{
+    struct dblock_call bounded = { dblock_clock_us() + wait_us + connection->target->io_timeout_us,
+        call->cancel_fd };
+
+    if (bounded.deadline_us > call->deadline_us)
+        bounded.deadline_us = call->deadline_us;
+    return bounded;
+}
+
 /* How many wake-ups have come. */
 static unsigned drain(PGconn *pg)
 {
@@ -173,15 +184,12 @@ static dblock_status stand_on(struct dblock_connection *connection,
     struct pgsql_standing *standing, int *ret_is_cancelled, struct dblock_error *reterr)
 {
     struct pgsql_slices slices = pgsql_slices_of(connection, wait_us);
-    struct dblock_call step = { dblock_clock_us() + slices.n * slices.each_us +
-            connection->target->io_timeout_us, call->cancel_fd };
+    struct dblock_call step = pgsql_slices_call(connection, call, slices.n * slices.each_us);
     struct dblock_answer conflict = { 0 };
     struct pgsql_parameters parameters;
     struct pgsql_message message;
     dblock_status status;
 
-    if (step.deadline_us > call->deadline_us)
-        step.deadline_us = call->deadline_us;
     pgsql_line_put(&parameters, connection, wish->strategy, wish->subject, wish->is_fair, slices,
         standing);
     pgsql_message_init(&message, connection, &step, "stand in line for", wish->subject->name,

@@ -22,6 +22,10 @@ struct pgsql_slices {
 struct pgsql_slices pgsql_slices_of(
     const struct dblock_connection *connection, uint64_t wait_us);
 
+/* Of a statement that waits on the server: so long, and one limit of the I/O. */
+struct dblock_call pgsql_slices_call(const struct dblock_connection *connection,
+    const struct dblock_call *call, uint64_t wait_us);
+
 enum { /* what dblock_stand answers */
     PGSQL_STOOD_NOT_YET = 0,
     PGSQL_STOOD_FIRST = 1,

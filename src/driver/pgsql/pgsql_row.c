@@ -99,6 +99,31 @@ static dblock_status attempt(struct dblock_connection *connection, const struct 
     return pgsql_message_fini(&message, status, answer);
 }
 
+/* The first slice of a wait for the turn. No transaction is open. */
+static dblock_status attempt_in_turn(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject, uint64_t wait_us,
+    int *ret_is_cancelled, struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    uint64_t slice_us = wait_us < connection->slice_us ? wait_us : connection->slice_us;
+    struct dblock_call step = pgsql_slices_call(connection, call, slice_us);
+    struct pgsql_parameters parameters;
+    struct pgsql_message message;
+    dblock_status status;
+
+    pgsql_message_init(&message, connection, &step, "take row", subject->name,
+        PGSQL_READS | PGSQL_OWN_BOUNDS | PGSQL_WAITS);
+    pgsql_message_add_begin(&message);
+    put_turn(&parameters, connection, subject);
+    pgsql_put_int32(&parameters, (int32_t)(slice_us / 1000 + 1));
+    pgsql_message_add(&message, STATEMENT_ROW_TAKE_IN_TURN, &parameters);
+    pgsql_message_add_nothing(&message);
+    status = pgsql_message_run(&message, reterr);
+    if (status == DBLOCK_OK)
+        answer->outcome = read_take(message.results[0]);
+    *ret_is_cancelled = message.is_cancelled;
+    return pgsql_message_fini(&message, status, answer);
+}
+
 /* Stands in line for the turn, for some slices, and attempts it then, whether or not it is the
  * first (`standing`). No transaction is open. */
 static dblock_status attempt_in_line(struct dblock_connection *connection,
@@ -107,14 +132,11 @@ static dblock_status attempt_in_line(struct dblock_connection *connection,
     struct dblock_error *reterr)
 {
     struct pgsql_slices slices = pgsql_slices_of(connection, wait_us);
-    struct dblock_call step = { dblock_clock_us() + slices.n * slices.each_us +
-            connection->target->io_timeout_us, call->cancel_fd };
+    struct dblock_call step = pgsql_slices_call(connection, call, slices.n * slices.each_us);
     struct pgsql_parameters parameters;
     struct pgsql_message message;
     dblock_status status;
 
-    if (step.deadline_us > call->deadline_us)
-        step.deadline_us = call->deadline_us;
     pgsql_message_init(&message, connection, &step, "take row", take->subject.name,
         PGSQL_READS | PGSQL_OWN_BOUNDS | PGSQL_WAITS);
     pgsql_line_put(&parameters, connection, DBLOCK_ROW, &take->subject, take->is_fair, slices,
@@ -140,11 +162,8 @@ static dblock_status attempt_slice(struct dblock_connection *connection,
     int *ret_is_cancelled, struct dblock_answer *answer, struct dblock_error *reterr)
 {
     uint64_t slice_us = wait_us < connection->slice_us ? wait_us : connection->slice_us;
-    struct dblock_call step = *call;
-    uint64_t deadline_us = dblock_clock_us() + slice_us + connection->target->io_timeout_us;
+    struct dblock_call step = pgsql_slices_call(connection, call, slice_us);
 
-    if (step.deadline_us > deadline_us)
-        step.deadline_us = deadline_us;
     return attempt(connection, &step, subject, slice_us, ret_is_cancelled, answer, reterr);
 }
 
@@ -177,6 +196,7 @@ static dblock_status wait_for(struct dblock_connection *connection,
     uint64_t now_us = dblock_clock_us();
     uint64_t until_us = take->wait_us < UINT64_MAX - now_us ? now_us + take->wait_us : UINT64_MAX;
     int is_cancelled = 0;
+    int is_first = !take->is_fair;
     dblock_status status = DBLOCK_OK;
 
     do {
@@ -184,7 +204,10 @@ static dblock_status wait_for(struct dblock_connection *connection,
 
         if (is_in_line)
             status = roll_back(connection, call, name, reterr);
-        if (status == DBLOCK_OK)
+        if (status == DBLOCK_OK && is_in_line && is_first)
+            status = attempt_in_turn(connection, call, &take->subject, until_us - now_us,
+                &is_cancelled, answer, reterr);
+        else if (status == DBLOCK_OK)
             status = is_in_line
                 ? attempt_in_line(connection, call, take, until_us - now_us, &standing,
                       &is_cancelled, answer, reterr)
@@ -195,6 +218,7 @@ static dblock_status wait_for(struct dblock_connection *connection,
             status = leave_line(connection, call, name, reterr);
             standing = (struct pgsql_standing) PGSQL_STANDING_INIT;
         }
+        is_first = 0;
         now_us = dblock_clock_us();
     } while (status == DBLOCK_OK && !is_cancelled && answer->outcome != DBLOCK_ANSWER_YES &&
         answer->outcome != DBLOCK_ANSWER_UNSEEDED && now_us < until_us);

@@ -45,6 +45,23 @@ WITH turn AS MATERIALIZED (
 SELECT CASE WHEN EXISTS (SELECT 1 FROM locked) THEN pg_catalog.pg_advisory_unlock_all() IS NOT NULL
     WHEN EXISTS (SELECT 1 FROM dblock_schema.dblock_row AS r WHERE r.name = $1) THEN false END;
 
+-- name: row_take_in_turn
+-- in: $1 name (bytea), $2 and $3 key of the turn, $4 ms of a slice
+-- out: as row_take
+-- After BEGIN, in the same message: the first slice of a wait for the turn, which is the
+-- transaction's then, and the row. Not had (false) though the turn may be: the slice is over, or
+-- who holds the row came without a turn. The snapshot is from before the wait, which is no harm:
+-- rows are locked and not changed, and one that was deleted or made meanwhile is not seen,
+-- so that the next attempt has to. One that a cancel request ended got neither.
+WITH turn AS MATERIALIZED (
+    SELECT dblock_schema.dblock_wait(NULL, $2, $3, $4) = 1 AS is_mine
+), locked AS MATERIALIZED (
+    SELECT 1 AS one FROM dblock_schema.dblock_row AS r
+    WHERE r.name = $1 AND (SELECT t.is_mine FROM turn AS t) FOR UPDATE OF r SKIP LOCKED
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM locked) THEN true
+    WHEN EXISTS (SELECT 1 FROM dblock_schema.dblock_row AS r WHERE r.name = $1) THEN false END;
+
 -- name: row_arm
 -- in: $1 name (bytea), $2 how long (text, ms), $3 and $4 key of the turn
 -- out: the settings, for the rest of this transaction
