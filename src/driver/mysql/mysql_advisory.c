@@ -44,19 +44,28 @@ static int is_refused(const struct dblock_connection *connection)
     return connection->is_multi_writer || connection->is_read_only || !connection->has_locks;
 }
 
+/* The name at the server, of which the last one is not made again. */
 static void put_subject(
     struct dblock_connection *connection, const struct dblock_subject *subject)
 {
-    char number[32];
+    const struct mysql_bytes *prefix = &connection->in.bytes[MYSQL_B_PREFIX];
+    unsigned char digest[DBLOCK_SHA256_SIZE];
+    char half[40], name[80];
 
     if (subject->has_advisory_id) {
-        (void)snprintf(number, sizeof number, "%lld", (long long)subject->advisory_id);
-        mysql_in_text(connection, MYSQL_B_NUMBER, number);
-        mysql_in_text(connection, MYSQL_B_NAME, "");
+        (void)snprintf(name, sizeof name, "%lld", (long long)subject->advisory_id);
+        connection->lock_of_size = 0;
+    } else if (connection->lock_of_size == subject->name_size &&
+        memcmp(connection->lock_of, subject->name, subject->name_size) == 0) {
+        return;
     } else {
-        mysql_in_text(connection, MYSQL_B_NUMBER, NULL);
-        mysql_in_bytes(connection, MYSQL_B_NAME, subject->name, subject->name_size);
+        dblock_sha256(subject->name, subject->name_size, digest);
+        dblock_id_text(digest, half); /* of 32 bytes the first 16 */
+        (void)snprintf(name, sizeof name, "%.*s%s", (int)prefix->size, prefix->data, half);
+        memcpy(connection->lock_of, subject->name, subject->name_size);
+        connection->lock_of_size = subject->name_size;
     }
+    mysql_in_text(connection, MYSQL_B_LOCK, name);
 }
 
 const char *mysql_advisory_name(
@@ -119,28 +128,20 @@ static void fill_holder(struct dblock_connection *connection, const struct dbloc
 static unsigned int wait_once(struct dblock_connection *connection, const struct dblock_call *call,
     const struct dblock_take *take, uint64_t slice_us, struct mysql_text_answer *answer)
 {
-    const struct mysql_bytes *number = &connection->in.bytes[MYSQL_B_NUMBER];
-    const struct mysql_bytes *prefix = &connection->in.bytes[MYSQL_B_PREFIX];
+    const struct mysql_bytes *lock = &connection->in.bytes[MYSQL_B_LOCK];
     struct dblock_call wait = *call;
-    struct mysql_literal literals[8];
-    char sql[2400];
+    struct mysql_literal literals[4];
+    char sql[400];
     unsigned int code;
-    size_t i;
 
     put_subject(connection, &take->subject);
     literals[0] = (struct mysql_literal) { MYSQL_LITERAL_NUMBER, (slice_us + 999) / 1000, NULL, 0 };
-    for (i = 1; i <= 4; i += 3) {
-        literals[i] = (struct mysql_literal) { MYSQL_LITERAL_BYTES, 0,
-            number->is_null ? NULL : number->data, number->size };
-        literals[i + 1] =
-            (struct mysql_literal) { MYSQL_LITERAL_BYTES, 0, prefix->data, prefix->size };
-        literals[i + 2] = (struct mysql_literal) { MYSQL_LITERAL_BYTES, 0, take->subject.name,
-            take->subject.name_size };
-    }
-    literals[7] = connection->is_mariadb
+    literals[1] = literals[2] =
+        (struct mysql_literal) { MYSQL_LITERAL_BYTES, 0, lock->data, lock->size };
+    literals[3] = connection->is_mariadb
         ? (struct mysql_literal) { MYSQL_LITERAL_SECONDS, slice_us, NULL, 0 }
         : (struct mysql_literal) { MYSQL_LITERAL_NUMBER, (slice_us + 999999) / 1000000, NULL, 0 };
-    if (!mysql_text_fill(sql, sizeof sql, mysql_sql_advisory_wait, literals, 8)) {
+    if (!mysql_text_fill(sql, sizeof sql, mysql_sql_advisory_wait, literals, 4)) {
         mysql_note_error(connection, 1210, "HY000", "the name is too long", 0);
         return connection->error_code;
     }

@@ -52,6 +52,9 @@ struct dblock_connection {
     int has_locks; /* named locks are this connection's own, and it can have several */
     int has_line;  /* and we may use them: it can ring, and be woken */
 
+    char lock_of[DBLOCK_NAME_MAX + 1]; /* advisory: of which name MYSQL_B_LOCK is made */
+    size_t lock_of_size;               /* 0: none */
+
     int has_transaction;  /* row: one is open and its lock is held */
     int is_answer_due;    /* something was sent whose answer nobody has read */
     struct mysql_place place;  /* line */

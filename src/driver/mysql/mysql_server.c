@@ -116,6 +116,7 @@ unsigned int mysql_server_look(struct dblock_connection *connection,
     }
     connection->is_read_only = facts.values[2][0] == '1';
     mysql_in_text(connection, MYSQL_B_PREFIX, facts.values[3]);
+    connection->lock_of_size = 0;
     connection->has_locks = connection->has_line = has_locks_of_its_own(connection, facts.values[4]);
     answer->outcome = DBLOCK_ANSWER_YES;
     answer->now_us = mysql_bound(strtoll(facts.values[0], NULL, 10));

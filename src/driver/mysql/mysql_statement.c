@@ -40,7 +40,7 @@
 #define SESSION BYTES(MYSQL_B_SESSION)
 #define HOST BYTES(MYSQL_B_HOST)
 #define LABEL BYTES(MYSQL_B_LABEL)
-#define LOCK BYTES(MYSQL_B_NUMBER), BYTES(MYSQL_B_PREFIX), BYTES(MYSQL_B_NAME)
+#define LOCK BYTES(MYSQL_B_LOCK)
 #define PREFIX BYTES(MYSQL_B_PREFIX)
 #define BELL NUMBER(MYSQL_N_RINGS), BYTES(MYSQL_B_BELL)
 #define PATTERN BYTES(MYSQL_B_PATTERN)
@@ -189,7 +189,7 @@ static unsigned int bind_list(
             /* What becomes the name of a lock is ASCII in the connection's character set;
              * everything else is bytes. */
             bind->buffer_type =
-                list[n] == BYTES(MYSQL_B_NUMBER) || list[n] == PREFIX ||
+                list[n] == BYTES(MYSQL_B_LOCK) || list[n] == PREFIX ||
                     list[n] == BYTES(MYSQL_B_BELL) || list[n] == PATTERN
                 ? MYSQL_TYPE_STRING
                 : MYSQL_TYPE_BLOB;

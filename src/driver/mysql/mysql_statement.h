@@ -133,7 +133,7 @@ enum mysql_bytes_id {
     MYSQL_B_SESSION,
     MYSQL_B_HOST,
     MYSQL_B_LABEL,
-    MYSQL_B_NUMBER, /* an advisory lock's number as text */
+    MYSQL_B_LOCK, /* the name of an advisory lock at the server */
     MYSQL_B_PREFIX,
     MYSQL_B_BELL,    /* mysql_bell.h */
     MYSQL_B_PATTERN, /* of LIKE */

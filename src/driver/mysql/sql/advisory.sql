@@ -7,9 +7,10 @@
 -- 52 characters of lower-case ASCII: below MySQL's limit of 64, and the same whether a
 -- server folds case (MySQL) or not (MariaDB). 128 bits of the name; the database is in
 -- it because these locks belong to the whole server. The part before the name is read
--- once a connection (session_facts in install.sql). A lock that was named by a number N has N in
+-- once a connection (session_facts in install.sql), the rest is made by the driver: hashing it here,
+-- twice for a take, is a tenth of what a pair costs. A lock that was named by a number N has N in
 -- decimal as its name, so that other software can share it by GET_LOCK('N', ...).
--- "in: lock" below is three values: N as text or NULL, the prefix, the name.
+-- "in: lock" below is that name at the server, as text.
 --
 -- These locks count, so a second GET_LOCK of one connection would succeed: each take
 -- asks first whether this connection has it. They survive COMMIT and ROLLBACK and end
@@ -21,8 +22,7 @@
 -- out: 1 taken, 0 busy, -1 this connection has it, NULL: not given
 -- Waits for nothing. One round trip, in the server's memory alone. Lost answer: the
 -- connection is closed, and with it goes the lock.
-SELECT IF(IS_USED_LOCK(COALESCE(?, CONCAT(?, LEFT(SHA2(?, 256), 32)))) = CONNECTION_ID(), -1,
-       GET_LOCK(COALESCE(?, CONCAT(?, LEFT(SHA2(?, 256), 32))), 0)) AS answer;
+SELECT IF(IS_USED_LOCK(?) = CONNECTION_ID(), -1, GET_LOCK(?, 0)) AS answer;
 
 -- name: advisory_wait
 -- in: milliseconds, lock, lock, seconds; sent as text, with literals for the marks
@@ -32,22 +32,21 @@ SELECT IF(IS_USED_LOCK(COALESCE(?, CONCAT(?, LEFT(SHA2(?, 256), 32)))) = CONNECT
 -- waits fractions of seconds; MySQL rounds them, so there the seconds are rounded up
 -- and the hint ends the statement in time. Never negative (MariaDB: NULL at once).
 SELECT /*+ MAX_EXECUTION_TIME(?) */
-       IF(IS_USED_LOCK(COALESCE(?, CONCAT(?, LEFT(SHA2(?, 256), 32)))) = CONNECTION_ID(), -1,
-       GET_LOCK(COALESCE(?, CONCAT(?, LEFT(SHA2(?, 256), 32))), ?)) AS answer;
+       IF(IS_USED_LOCK(?) = CONNECTION_ID(), -1, GET_LOCK(?, ?)) AS answer;
 
 -- name: advisory_drop
 -- in: lock
 -- out: 1 was held until now; 0 another connection has it, NULL nobody has it
 -- Ends this connection's own lock and no other's, whatever else happens meanwhile. Lost
 -- answer: the connection is closed, and with it goes the lock, if it was still held.
-SELECT RELEASE_LOCK(COALESCE(?, CONCAT(?, LEFT(SHA2(?, 256), 32)))) AS answer;
+SELECT RELEASE_LOCK(?) AS answer;
 
 -- name: advisory_holder
 -- in: lock
 -- out: the holder's connection (NULL: nobody), mine, clock
 -- Waits for nothing. What it says of another connection may be over when it arrives; of
 -- this one's own lock it stays true until this connection says or does something else.
-SELECT IS_USED_LOCK(COALESCE(?, CONCAT(?, LEFT(SHA2(?, 256), 32)))) AS holder, CONNECTION_ID() AS mine,
+SELECT IS_USED_LOCK(?) AS holder, CONNECTION_ID() AS mine,
        TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AS clock;
 
 -- name: advisory_connection
