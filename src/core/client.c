@@ -107,6 +107,7 @@ static void free_client(dblock_client *client)
         dblk_release(session);
     }
     close_descriptor(client->stop_fd);
+    close_descriptor(atomic_load(&client->spare_epoll_fd));
     close_descriptor(client->events.fd);
     close_descriptor(client->keeper.wake_fd);
     close_descriptor(client->keeper.epoll_fd);
@@ -189,6 +190,7 @@ static dblock_status open_client(const dblock_driver *driver, const char *url,
     client->pid = getpid();
     client->generation = dblk_fork_generation();
     client->stop_fd = client->events.fd = -1;
+    atomic_init(&client->spare_epoll_fd, -1);
     client->keeper.wake_fd = client->keeper.epoll_fd = -1;
     atomic_init(&client->n_refs, 1);
     (void)pthread_mutex_init(&client->mutex, NULL);

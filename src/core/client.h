@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "core/alarm.h"
+#include "core/contended.h"
 #include "core/environment.h"
 #include "core/names.h"
 #include "core/options.h"
@@ -37,6 +38,7 @@ struct dblock_client {
     pid_t pid;           /* of the process that opened it, for people */
     uint64_t generation; /* of it: a fork is noticed by this */
     int stop_fd; /* readable once the client is being closed: ends every wait */
+    atomic_int spare_epoll_fd; /* of it, for the next wait that heeds a canceller too; or -1 */
 
     atomic_uint n_refs; /* the opener, each lock object, each call under way */
     atomic_int is_closing;
@@ -62,6 +64,7 @@ struct dblock_client {
     struct dblk_lock_list held;    /* those in force, for the timers */
     struct dblk_names names;       /* the same by name */
     struct dblk_queue *queues;     /* of names that threads wait for */
+    struct dblk_contended contended;
     /* hashes of names whose row was there when last asked for, see join.c; 0 none */
     uint64_t seeded[DBLK_SEEDED_MAX];
     struct dblk_lock_list orphans; /* to be given back by the keeper */

@@ -168,6 +168,8 @@ enum dblk_turn dblk_queue_enter(struct dblk_queued *queued, uint64_t give_up_us,
     queue = find_queue(client, lock);
     if (queue != NULL || dblk_names_find(&client->names, lock) != NULL)
         turn = join(queued, queue, give_up_us, now_us);
+    queued->attempt->machine.terms.is_contended =
+        dblk_contended_use(&client->contended, lock->name_hash);
     dblk_unlock_client(client);
     return turn;
 }
@@ -183,6 +185,8 @@ enum dblk_turn dblk_queue_contend(
     if (queued->queue != NULL) /* is the one that asks */
         return DBLK_TURN_ASK;
     dblk_lock_client(client);
+    if (!queued->attempt->machine.terms.is_contended) /* others had it when it was asked for */
+        dblk_contended_note(&client->contended, lock->name_hash);
     queue = find_queue(client, lock);
     if (queue == NULL && dblk_names_find(&client->names, lock) == NULL) {
         queue = make_queue(client, lock);

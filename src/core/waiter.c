@@ -14,11 +14,36 @@ void dblk_waiter_init(
     waiter->epoll_fd = -1;
 }
 
+/* The client keeps one for the next wait: to make it anew costs as much as the rest of what a
+ * waiter does between the answer that he waited for and his return. */
 void dblk_waiter_fini(struct dblk_waiter *waiter)
 {
-    if (waiter->epoll_fd >= 0)
+    int none = -1;
+
+    if (waiter->epoll_fd < 0)
+        return;
+    if (epoll_ctl(waiter->epoll_fd, EPOLL_CTL_DEL, dblock_canceller_fd(waiter->canceller), NULL) !=
+            0 ||
+        !atomic_compare_exchange_strong(
+            &waiter->client->spare_epoll_fd, &none, waiter->epoll_fd))
         (void)close(waiter->epoll_fd);
     waiter->epoll_fd = -1;
+}
+
+/* Heeds the closing of the client. */
+static int get_epoll(dblock_client *client)
+{
+    struct epoll_event event;
+    int fd = atomic_exchange(&client->spare_epoll_fd, -1);
+
+    if (fd >= 0)
+        return fd;
+    fd = epoll_create1(EPOLL_CLOEXEC);
+    memset(&event, 0, sizeof event);
+    event.events = EPOLLIN;
+    if (fd >= 0)
+        (void)epoll_ctl(fd, EPOLL_CTL_ADD, client->stop_fd, &event);
+    return fd;
 }
 
 int dblk_waiter_fd(struct dblk_waiter *waiter)
@@ -27,14 +52,14 @@ int dblk_waiter_fd(struct dblk_waiter *waiter)
 
     if (waiter->canceller == NULL)
         return waiter->client->stop_fd;
-    if (waiter->epoll_fd < 0)
-        waiter->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (waiter->epoll_fd >= 0)
+        return waiter->epoll_fd;
+    waiter->epoll_fd = get_epoll(waiter->client);
     memset(&event, 0, sizeof event);
     event.events = EPOLLIN;
     /* without one more descriptor the canceller alone: close() then waits a little longer */
     if (waiter->epoll_fd < 0)
         return dblock_canceller_fd(waiter->canceller);
-    (void)epoll_ctl(waiter->epoll_fd, EPOLL_CTL_ADD, waiter->client->stop_fd, &event);
     (void)epoll_ctl(
         waiter->epoll_fd, EPOLL_CTL_ADD, dblock_canceller_fd(waiter->canceller), &event);
     return waiter->epoll_fd;

@@ -10,7 +10,7 @@
 struct dblk_waiter {
     dblock_client *client;
     dblock_canceller *canceller; /* may be NULL */
-    int epoll_fd;                /* of both, made when a driver needs one descriptor; -1 */
+    int epoll_fd;                /* of both, while a driver needs one descriptor; -1 */
 };
 
 void dblk_waiter_init(

@@ -3,7 +3,9 @@
  *
  * The first attempt never waits: an advisory try goes over the connection that
  * all tries share. Only then does a waiter stand in the server's queue, on a
- * connection of its own.
+ * connection of its own; or at once, where the name has been taken by others of late:
+ * the attempt would be a round trip for nothing, or, where the server's queue lets it
+ * pass, overtake those who wait.
  *
  * A lost answer needs no settling here: what the connection may have got goes
  * with the connection, and the loop has closed it. So it is "not reached". But
@@ -26,6 +28,13 @@ static struct dblk_step take(struct dblk_machine *machine, uint64_t wait_us)
     return step;
 }
 
+static struct dblk_step wait_in_queue(struct dblk_machine *machine, uint64_t now_us)
+{
+    return take(machine, machine->terms.give_up_us == UINT64_MAX
+            ? UINT64_MAX
+            : machine->terms.give_up_us - now_us);
+}
+
 static struct dblk_step stand_in_line(struct dblk_machine *machine, const struct dblk_event *event)
 {
     if (dblk_is_over(machine, event->now_us) && event->now_us < machine->ghost_us) {
@@ -40,9 +49,7 @@ static struct dblk_step stand_in_line(struct dblk_machine *machine, const struct
     machine->n_pauses = 0;
     if (dblk_is_over(machine, event->now_us))
         return dblk_end(machine, DBLOCK_BUSY);
-    return take(machine, machine->terms.give_up_us == UINT64_MAX
-            ? UINT64_MAX
-            : machine->terms.give_up_us - event->now_us);
+    return wait_in_queue(machine, event->now_us);
 }
 
 static struct dblk_step pinned(struct dblk_machine *machine, const struct dblk_event *event)
@@ -93,7 +100,9 @@ struct dblk_step dblk_queued_next(struct dblk_machine *machine, const struct dbl
 {
     switch (event->kind) {
     case DBLK_EVENT_STARTED:
-        return take(machine, 0);
+        return machine->terms.is_contended && !dblk_is_over(machine, event->now_us)
+            ? wait_in_queue(machine, event->now_us)
+            : take(machine, 0);
     case DBLK_EVENT_PAUSED:
         return take(machine, 0);
     case DBLK_EVENT_ANSWERED:

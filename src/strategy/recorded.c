@@ -41,6 +41,15 @@ static uint64_t find_rest(const struct dblk_machine *machine, const struct dblk_
     return event->now_us + rest_us;
 }
 
+static struct dblk_step stand(struct dblk_machine *machine, uint64_t now_us)
+{
+    struct dblk_step step = dblk_move(machine, DBLK_STAGE_STAND, DBLK_STEP_STAND);
+
+    step.wait_us = machine->terms.give_up_us == UINT64_MAX ? UINT64_MAX
+                                                           : machine->terms.give_up_us - now_us;
+    return step;
+}
+
 /* Someone else has it, or stands on its row. */
 static struct dblk_step wait_for_holder(
     struct dblk_machine *machine, const struct dblk_event *event)
@@ -53,15 +62,10 @@ static struct dblk_step wait_for_holder(
     if (!machine->terms.has_line || event->outcome == DBLOCK_ANSWER_PINNED)
         return look_again(machine, event);
     machine->n_pauses = 0;
-    if (machine->is_first) {
-        step = dblk_move(machine, DBLK_STAGE_REST, DBLK_STEP_REST);
-        step.until_us = find_rest(machine, event);
-    } else {
-        step = dblk_move(machine, DBLK_STAGE_STAND, DBLK_STEP_STAND);
-        step.wait_us = machine->terms.give_up_us == UINT64_MAX
-            ? UINT64_MAX
-            : machine->terms.give_up_us - event->now_us;
-    }
+    if (!machine->is_first)
+        return stand(machine, event->now_us);
+    step = dblk_move(machine, DBLK_STAGE_REST, DBLK_STEP_REST);
+    step.until_us = find_rest(machine, event);
     return step;
 }
 
@@ -191,8 +195,11 @@ struct dblk_step dblk_recorded_next(struct dblk_machine *machine, const struct d
         machine->stage == DBLK_STAGE_RECHECK || machine->stage == DBLK_STAGE_GIVE_BACK;
 
     switch (event->kind) {
-    case DBLK_EVENT_STARTED:
-        return dblk_take(machine);
+    case DBLK_EVENT_STARTED: /* where others have had it of late, an attempt is for nothing */
+        return machine->terms.is_contended && machine->terms.has_line &&
+                !dblk_is_over(machine, event->now_us)
+            ? stand(machine, event->now_us)
+            : dblk_take(machine);
     case DBLK_EVENT_PAUSED:
         if (machine->stage == DBLK_STAGE_RECHECK)
             return dblk_move(machine, DBLK_STAGE_LOOK, DBLK_STEP_LOOK);

@@ -30,6 +30,7 @@ struct dblk_terms { /* what the caller asked for; constant during an acquire */
     uint64_t outage_us;   /* how long a wait outlives an unreachable database */
     int needs_session;
     int has_line;         /* waiters of this database can be woken */
+    int is_contended;     /* an attempt that does not wait would most likely be for nothing */
 };
 
 struct dblk_machine {

@@ -383,6 +383,7 @@ void scene_acquire_begin(struct scene *scene, unsigned client, unsigned index, u
         scene_below(scene, 2) ? DBLK_NEVER : scene_below(scene, 5) * scene->plan.io_us;
     terms.needs_session = task->is_heartbeat;
     terms.has_line = wait_us > 0 && scene_below(scene, 2) != 0;
+    terms.is_contended = wait_us > 0 && scene_below(scene, 3) == 0;
     dblk_machine_start(&task->machine, dblk_strategy_of(task->strategy), &terms);
     event.kind = DBLK_EVENT_STARTED;
     scene_acquire_event(scene, client, index, &event);

@@ -14,8 +14,8 @@
 
 enum { NOW_US = 50000000, IO_US = 8000000, WAIT_US = 30000000 };
 
-static const struct dblk_terms waiting = { NOW_US + WAIT_US, IO_US, UINT64_MAX, 0, 1 };
-static const struct dblk_terms trying = { NOW_US, IO_US, 0, 0, 0 };
+static const struct dblk_terms waiting = { NOW_US + WAIT_US, IO_US, UINT64_MAX, 0, 1, 0 };
+static const struct dblk_terms trying = { NOW_US, IO_US, 0, 0, 0, 0 };
 
 static struct dblk_machine machine;
 
@@ -83,6 +83,29 @@ static void wait__stands_takes_as_first_rests_and_takes(void **state)
     step = answer(DBLOCK_ANSWER_YES, 0);
     assert_int_equal(step.kind, DBLK_STEP_END);
     assert_int_equal(step.status, DBLOCK_OK);
+}
+
+static void contended__stands_at_once_where_something_wakes(void **state)
+{
+    struct dblk_terms terms = waiting;
+    struct dblk_step step;
+
+    (void)state;
+    terms.is_contended = 1;
+    terms.needs_session = 1;
+    step = begin(&terms);
+    assert_int_equal(step.kind, DBLK_STEP_STAND);
+    assert_true(step.wait_us == WAIT_US);
+    step = answer(DBLOCK_ANSWER_YES, 0);
+    assert_int_equal(step.kind, DBLK_STEP_SESSION);
+    step = answer(DBLOCK_ANSWER_YES, 0);
+    assert_int_equal(step.kind, DBLK_STEP_TAKE);
+    assert_false(step.heeds_line);
+    terms.has_line = 0;
+    assert_int_equal(begin(&terms).kind, DBLK_STEP_SESSION);
+    terms.has_line = 1;
+    terms.give_up_us = NOW_US;
+    assert_int_equal(begin(&terms).kind, DBLK_STEP_SESSION);
 }
 
 static void rest__is_bounded_by_a_lost_wake_up_and_by_the_wait(void **state)
@@ -222,6 +245,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(try__heeds_nobody_and_never_stands),
         cmocka_unit_test(wait__stands_takes_as_first_rests_and_takes),
+        cmocka_unit_test(contended__stands_at_once_where_something_wakes),
         cmocka_unit_test(rest__is_bounded_by_a_lost_wake_up_and_by_the_wait),
         cmocka_unit_test(first__stays_first_through_a_race_and_a_pinned_row),
         cmocka_unit_test(place_that_is_lost__is_taken_anew_at_the_end),

@@ -14,11 +14,13 @@
 
 enum { NOW_US = 50000000, WAIT_US = 3000000 };
 
-static const struct dblk_terms waiting = { NOW_US + WAIT_US, 8000000, UINT64_MAX, 0, 0 };
-static const struct dblk_terms trying = { NOW_US, 8000000, 0, 0, 0 };
-static const struct dblk_terms over = { NOW_US - 8000000, 8000000, 0, 0, 0 };
-static const struct dblk_terms hurried = { NOW_US, 100000, 0, 0, 0 };
-static const struct dblk_terms for_ever = { UINT64_MAX, 8000000, UINT64_MAX, 0, 0 };
+static const struct dblk_terms waiting = { NOW_US + WAIT_US, 8000000, UINT64_MAX, 0, 0, 0 };
+static const struct dblk_terms contended = { NOW_US + WAIT_US, 8000000, UINT64_MAX, 0, 0, 1 };
+static const struct dblk_terms contended_over = { NOW_US, 8000000, UINT64_MAX, 0, 0, 1 };
+static const struct dblk_terms trying = { NOW_US, 8000000, 0, 0, 0, 0 };
+static const struct dblk_terms over = { NOW_US - 8000000, 8000000, 0, 0, 0, 0 };
+static const struct dblk_terms hurried = { NOW_US, 100000, 0, 0, 0, 0 };
+static const struct dblk_terms for_ever = { UINT64_MAX, 8000000, UINT64_MAX, 0, 0, 0 };
 
 static struct dblk_machine machine_at(const struct dblk_terms *terms, enum dblk_stage stage)
 {
@@ -66,6 +68,10 @@ static void moves__are_those_of_the_table(void **state)
     } moves[] = {
         { "begins without waiting", &for_ever, DBLK_STAGE_NEW, event_of(DBLK_EVENT_STARTED, 0),
             DBLK_STEP_TAKE, DBLK_STAGE_TAKE, 0, 0 },
+        { "contended: waits at once", &contended, DBLK_STAGE_NEW, event_of(DBLK_EVENT_STARTED, 0),
+            DBLK_STEP_TAKE, DBLK_STAGE_TAKE, WAIT_US, 0 },
+        { "contended, and no time to wait", &contended_over, DBLK_STAGE_NEW,
+            event_of(DBLK_EVENT_STARTED, 0), DBLK_STEP_TAKE, DBLK_STAGE_TAKE, 0, 0 },
         { "cancelled before", &waiting, DBLK_STAGE_NEW, event_of(DBLK_EVENT_CANCELLED, 0),
             DBLK_STEP_END, DBLK_STAGE_END, 0, DBLOCK_CANCELLED },
         { "closed before", &waiting, DBLK_STAGE_NEW, event_of(DBLK_EVENT_CLOSED, 0),
