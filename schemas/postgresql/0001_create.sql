@@ -13,8 +13,9 @@
 --       dblock_insert, dblock_row, dblock_token TO role;
 --   GRANT SELECT ON dblock_meta TO role;
 --   GRANT USAGE, SELECT, UPDATE ON SEQUENCE dblock_token_base, dblock_token_count TO role;
--- and EXECUTE on dblock_stand, dblock_queue and dblock_wait, which each role has unless that was
--- revoked (without it those who wait do so at a greater cost, and not in order of arrival),
+-- and EXECUTE on dblock_stand, dblock_queue, dblock_wait and dblock_wait_row, which each role has
+-- unless that was revoked (without it those who wait do so at a greater cost, and not in order of
+-- arrival),
 -- and to see and end the row and advisory locks of other roles
 --   GRANT pg_read_all_stats, pg_signal_backend TO role;
 --
@@ -357,6 +358,43 @@ BEGIN
                 NULL;
             END;
             PERFORM pg_advisory_unlock_all();
+            RETURN 2;
+    END;
+END
+$dblock$;
+
+-- The same for a row, and for its turn first: both are the transaction's then. For who is the first
+-- and waits for one that has the row without a turn. What comes after the wait is again what
+-- counts, so the statement is made before. 3: there is no such row.
+CREATE OR REPLACE FUNCTION dblock_wait_row(tables text, lock_name bytea, high integer,
+    low integer, slice_ms integer) RETURNS integer LANGUAGE plpgsql AS $dblock$
+DECLARE
+    over_at CONSTANT timestamptz := clock_timestamp() + slice_ms * interval '1 ms';
+    is_there integer;
+BEGIN
+    IF current_setting('lock_timeout') <> slice_ms || 'ms' THEN -- see dblock_stand
+        PERFORM set_config('lock_timeout', slice_ms::text, false);
+    END IF;
+    BEGIN
+        PERFORM pg_advisory_xact_lock(high, low);
+        PERFORM set_config('lock_timeout', greatest(1, extract(epoch FROM
+            over_at - clock_timestamp()) * 1000)::integer::text, true);
+        EXECUTE concat('SELECT 1 FROM ', tables, '.dblock_row AS r WHERE r.name = $1 FOR UPDATE')
+            INTO is_there USING lock_name;
+        IF is_there IS NULL THEN
+            RETURN 3;
+        END IF;
+        PERFORM pg_advisory_unlock_all(); -- the place in line
+        RETURN 1;
+    EXCEPTION
+        WHEN lock_not_available THEN
+            RETURN 0;
+        WHEN query_canceled THEN
+            BEGIN -- the server signals it twice (row_wait)
+                PERFORM pg_sleep(0.01);
+            EXCEPTION WHEN query_canceled THEN
+                NULL;
+            END;
             RETURN 2;
     END;
 END

@@ -473,25 +473,17 @@ static void list__tells_how_many_wait(void **state)
 
 static void nobody_can_be_woken__is_said(void **state)
 {
-    static const char *const routines[] = { "stand", "queue", "wait" };
     const char *url = getenv("DBLOCK_TEST_PGBOUNCER");
-    size_t i;
 
     (void)state;
-    for (i = 0; i < 3; ++i) {
-        struct dblock_connection *without;
-        char sql[100];
+    pgsql_run(f.plain, "ALTER PROCEDURE dblock_stand RENAME TO dblock_gone");
+    {
+        struct dblock_connection *without = pgsql_fixture_connect(&f, DBLOCK_ROLE_LINE);
 
-        (void)snprintf(
-            sql, sizeof sql, "ALTER ROUTINE dblock_%s RENAME TO dblock_gone", routines[i]);
-        pgsql_run(f.plain, sql);
-        without = pgsql_fixture_connect(&f, DBLOCK_ROLE_LINE);
         assert_int_equal(NO, pgsql_stand(&f, without, DBLOCK_LEASE, "x", SECOND, 0));
         pgsql_fixture_disconnect(&f, without, DBLOCK_CLOSE_ABORT);
-        (void)snprintf(
-            sql, sizeof sql, "ALTER ROUTINE dblock_gone RENAME TO dblock_%s", routines[i]);
-        pgsql_run(f.plain, sql);
     }
+    pgsql_run(f.plain, "ALTER PROCEDURE dblock_gone RENAME TO dblock_stand");
     if (url != NULL) {
         struct dblock_target *target = pgsql_fixture_target(&f, url, f.schema, 5 * SECOND);
         struct dblock_connection *pooled =

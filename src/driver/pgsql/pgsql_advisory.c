@@ -361,18 +361,30 @@ void pgsql_advisory_leave(struct dblock_connection *connection)
     }
 }
 
+enum { A_MOMENT_US = 100000 };
+
 dblock_status pgsql_advisory_prove(struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_subject *subject,
     struct dblock_answer *answer, struct dblock_error *reterr)
 {
+    int64_t id = pgsql_advisory_id(connection, subject);
+    int is_just_granted = has_id(connection, id) &&
+        dblock_clock_us() < connection->waited_us + A_MOMENT_US;
     struct pgsql_parameters parameters;
     struct pgsql_message message;
     dblock_status status;
 
-    pgsql_advisory_put(&parameters, connection, pgsql_advisory_id(connection, subject));
+    if (is_just_granted) {
+        parameters.n = 0;
+        pgsql_put_int32(&parameters, PQbackendPID(connection->pg));
+    } else {
+        pgsql_advisory_put(&parameters, connection, id);
+    }
     pgsql_message_init(
         &message, connection, call, "prove advisory", subject->name, PGSQL_READS);
-    status = pgsql_message_ask(&message, STATEMENT_ADVISORY_PROVE, &parameters, reterr);
+    status = pgsql_message_ask(&message,
+        is_just_granted ? STATEMENT_ADVISORY_STANDS : STATEMENT_ADVISORY_PROVE, &parameters,
+        reterr);
     if (status == DBLOCK_OK) {
         answer->now_us = pgsql_get_time(message.results[0], 0, 0);
         answer->outcome = pgsql_get_bool(message.results[0], 0, 1) ? DBLOCK_ANSWER_YES

@@ -174,8 +174,10 @@ dblock_status pgsql_advisory_wait(struct dblock_connection *connection,
     if (status == DBLOCK_OK && answer->outcome != DBLOCK_ANSWER_YES && waiting.ticket >= 0)
         status = leave(connection, call, &take->subject, reterr);
     if (!waiting.is_cancelled) {
-        if (status == DBLOCK_OK && answer->outcome == DBLOCK_ANSWER_YES)
+        if (status == DBLOCK_OK && answer->outcome == DBLOCK_ANSWER_YES) {
             connection->ids[connection->n_ids++] = waiting.id;
+            connection->waited_us = now_us;
+        }
         return status;
     }
     if (status == DBLOCK_OK && answer->outcome == DBLOCK_ANSWER_YES) /* or it is given up */

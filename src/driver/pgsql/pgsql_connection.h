@@ -30,6 +30,8 @@ struct dblock_connection {
     size_t last_size;                    /* 0: none */
     int64_t last_id;                     /* its id */
 
+    uint64_t waited_us; /* advisory: when a wait last got its lock, the only one then; 0 never */
+
     struct pgsql_line *line; /* of a connection that stands in lines; NULL */
     int is_leaving;          /* it has left one, and the answer is still to be read */
 

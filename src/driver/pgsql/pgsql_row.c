@@ -155,6 +155,48 @@ static dblock_status attempt_in_line(struct dblock_connection *connection,
     return pgsql_message_fini(&message, status, answer);
 }
 
+/* What row_wait_in_turn answers. */
+static int32_t read_wait(const PGresult *result)
+{
+    switch (pgsql_get_int32(result, 0, 0)) {
+    case 1:
+        return DBLOCK_ANSWER_YES;
+    case 3:
+        return DBLOCK_ANSWER_UNSEEDED;
+    default:
+        return DBLOCK_ANSWER_BUSY;
+    }
+}
+
+/* One slice, of the first in line: for who holds the row without a turn. An open transaction of an
+ * earlier attempt is ended on the way. */
+static dblock_status attempt_as_first(struct dblock_connection *connection,
+    const struct dblock_call *call, const struct dblock_subject *subject, uint64_t slice_us,
+    int *ret_is_cancelled, struct dblock_answer *answer, struct dblock_error *reterr)
+{
+    struct pgsql_parameters parameters;
+    struct pgsql_message message;
+    dblock_status status;
+
+    pgsql_message_init(&message, connection, call, "take row", subject->name,
+        PGSQL_READS | PGSQL_OWN_BOUNDS | PGSQL_WAITS);
+    if (PQtransactionStatus(connection->pg) != PQTRANS_IDLE)
+        pgsql_message_add_quiet(&message, STATEMENT_ROLLBACK, NULL);
+    pgsql_message_add_begin(&message);
+    parameters.n = 0;
+    pgsql_put_text(&parameters, connection->target->schema_quoted);
+    pgsql_put_name(&parameters, subject);
+    pgsql_put_line(&parameters, connection->target, DBLOCK_ROW, subject);
+    pgsql_put_int32(&parameters, (int32_t)(slice_us / 1000 + 1));
+    pgsql_message_add(&message, STATEMENT_ROW_WAIT_IN_TURN, &parameters);
+    pgsql_message_add_nothing(&message);
+    status = pgsql_message_run(&message, reterr);
+    if (status == DBLOCK_OK)
+        answer->outcome = read_wait(message.results[0]);
+    *ret_is_cancelled = message.is_cancelled;
+    return pgsql_message_fini(&message, status, answer);
+}
+
 /* One slice in the server's queue: for the turn if it is not had already, and for who holds the
  * row without one. */
 static dblock_status attempt_slice(struct dblock_connection *connection,
@@ -164,6 +206,9 @@ static dblock_status attempt_slice(struct dblock_connection *connection,
     uint64_t slice_us = wait_us < connection->slice_us ? wait_us : connection->slice_us;
     struct dblock_call step = pgsql_slices_call(connection, call, slice_us);
 
+    if (connection->has_queue)
+        return attempt_as_first(
+            connection, &step, subject, slice_us, ret_is_cancelled, answer, reterr);
     return attempt(connection, &step, subject, slice_us, ret_is_cancelled, answer, reterr);
 }
 

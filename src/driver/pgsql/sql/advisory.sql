@@ -118,6 +118,14 @@ SELECT pg_catalog.clock_timestamp(), EXISTS (
         AND l.granted AND l.mode = 'ExclusiveLock'
         AND ((l.classid::bigint << 32) | l.objid::bigint) = $1);
 
+-- name: advisory_stands
+-- in: $1 what libpq holds for the server's process (int)
+-- out: clock, is this that process
+-- advisory_prove for a lock that this session was granted a moment ago: nobody but the session
+-- itself could give it back since. A process of the server that sees the other one for the first
+-- time takes milliseconds for it, and a waiter's connection often has.
+SELECT pg_catalog.clock_timestamp(), pg_catalog.pg_backend_pid() = $1;
+
 -- name: advisory_holder
 -- in: $1 name (bytea), as of its token (token_draw); $2 id
 -- out: clock; server_pid, application_name, session's start (us since 2000), token

@@ -39,6 +39,8 @@ SELECT pg_catalog.clock_timestamp(), o.is_direct, pg_catalog.pg_is_in_recovery()
                 pg_catalog.to_regproc(pg_catalog.concat($7::pg_catalog.text, '.dblock_queue')), 'EXECUTE')
             AND pg_catalog.has_function_privilege(
                 pg_catalog.to_regproc(pg_catalog.concat($7::pg_catalog.text, '.dblock_wait')), 'EXECUTE')
+            AND pg_catalog.has_function_privilege(
+                pg_catalog.to_regproc(pg_catalog.concat($7::pg_catalog.text, '.dblock_wait_row')), 'EXECUTE')
     END,
     CASE WHEN o.is_direct THEN pg_catalog.concat(
         pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false),

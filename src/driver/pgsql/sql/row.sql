@@ -62,6 +62,14 @@ WITH turn AS MATERIALIZED (
 SELECT CASE WHEN EXISTS (SELECT 1 FROM locked) THEN true
     WHEN EXISTS (SELECT 1 FROM dblock_schema.dblock_row AS r WHERE r.name = $1) THEN false END;
 
+-- name: row_wait_in_turn
+-- in: $1 schema as an identifier (text), $2 name (bytea), $3 and $4 key of the turn, $5 ms of a
+--   slice
+-- out: one row: 0 not yet, 1 locked by this transaction now, 2 cancelled, 3 there is no such row
+-- After BEGIN, in the same message: as row_wait and row_take_turn in one, where there are the
+-- procedures. What the session has from standing in line is given back.
+SELECT dblock_schema.dblock_wait_row($1, $2, $3, $4, $5);
+
 -- name: row_arm
 -- in: $1 name (bytea), $2 how long (text, ms), $3 and $4 key of the turn
 -- out: the settings, for the rest of this transaction
