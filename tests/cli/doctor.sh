@@ -119,6 +119,8 @@ if [ -n "${DBLOCK_TEST_PGSQL_ADMIN:-}" ] && has_driver postgresql; then
         'ALTER TABLE dblock_session RESET (autovacuum_enabled)'
     pgsql_case 1 warning waiting "REVOKE EXECUTE ON ALL PROCEDURES IN SCHEMA public FROM public, $own" \
         "GRANT EXECUTE ON ALL PROCEDURES IN SCHEMA public TO $own"
+    pgsql_case 1 warning waiting "REVOKE EXECUTE ON FUNCTION dblock_wait FROM public, $own" \
+        "GRANT EXECUTE ON FUNCTION dblock_wait TO $own"
     pgsql_case 2 unusable tables "REVOKE INSERT ON dblock_lease FROM $own" \
         "GRANT INSERT ON dblock_lease TO $own"
     pgsql_case 2 unusable columns 'ALTER TABLE dblock_row ALTER COLUMN name TYPE varchar USING encode(name, $$hex$$)' \

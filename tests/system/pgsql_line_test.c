@@ -503,6 +503,42 @@ static void nobody_can_be_woken__is_said(void **state)
     assert_true(test_until(has_no_place, NULL, 5000));
 }
 
+/* Row and advisory queue in statements of their own then, and verify tells who did not `init`. */
+static void wait_without_its_routines__is_a_wait_all_the_same(void **state)
+{
+    static const char *const routines[] = { "stand", "queue", "wait" };
+    static const int strategies[] = { DBLOCK_ROW, DBLOCK_ADVISORY };
+    static const int roles[] = { DBLOCK_ROLE_ROW, DBLOCK_ROLE_ADVISORY };
+    char sql[100];
+    size_t i, k;
+
+    (void)state;
+    assert_int_equal(YES, pgsql_seed(&f, taker, "bare"));
+    for (i = 0; i < 3; ++i) {
+        (void)snprintf(
+            sql, sizeof sql, "ALTER ROUTINE dblock_%s RENAME TO dblock_gone", routines[i]);
+        pgsql_run(f.plain, sql);
+        assert_int_equal(DBLOCK_E_SCHEMA,
+            f.driver->connection.verify(taker, &f.call, &f.answer, &f.error));
+        for (k = 0; k < 2; ++k) {
+            struct dblock_connection *holder = pgsql_fixture_connect(&f, roles[k]);
+            struct dblock_connection *waiter = pgsql_fixture_connect(&f, roles[k]);
+
+            assert_int_equal(YES, pgsql_lock(&f, holder, strategies[k], "bare", SECOND));
+            assert_int_equal(BUSY, pgsql_lock(&f, waiter, strategies[k], "bare", SECOND / 10));
+            assert_int_equal(YES, pgsql_unlock(&f, holder, strategies[k], "bare"));
+            assert_int_equal(YES, pgsql_lock(&f, waiter, strategies[k], "bare", SECOND));
+            pgsql_fixture_disconnect(&f, holder, DBLOCK_CLOSE_POLITE);
+            pgsql_fixture_disconnect(&f, waiter, DBLOCK_CLOSE_POLITE);
+        }
+        (void)snprintf(
+            sql, sizeof sql, "ALTER ROUTINE dblock_gone RENAME TO dblock_%s", routines[i]);
+        pgsql_run(f.plain, sql);
+    }
+    assert_int_equal(
+        DBLOCK_OK, f.driver->connection.verify(taker, &f.call, &f.answer, &f.error));
+}
+
 static int open_all(void **state)
 {
     int i;
@@ -545,6 +581,7 @@ int main(void)
         cmocka_unit_test_setup(bells__are_eight, renew_limit),
         cmocka_unit_test_setup(list__tells_how_many_wait, renew_limit),
         cmocka_unit_test_setup(nobody_can_be_woken__is_said, renew_limit),
+        cmocka_unit_test_setup(wait_without_its_routines__is_a_wait_all_the_same, renew_limit),
     };
 
     return cmocka_run_group_tests(tests, open_all, close_all);

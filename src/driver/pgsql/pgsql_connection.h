@@ -21,7 +21,7 @@ struct dblock_connection {
     int takes_ascii_only; /* texts for people: the database's encoding has not all characters */
     int is_holding; /* row: its transaction has the lock */
     uint64_t slice_us; /* how long one wait on the server may last */
-    int has_queue;     /* those who wait may call the procedures that do it */
+    int has_queue;     /* those who wait may call the routines that do it */
 
     int64_t *ids; /* advisory: the locks that this session holds */
     size_t n_ids;

@@ -195,15 +195,21 @@ WITH ours AS MATERIALIZED (
         CASE WHEN q.used > 0.5 THEN 'the server''s log names the process to end' ELSE '' END
     FROM (SELECT pg_catalog.pg_notification_queue_usage() AS used) AS q
     UNION ALL
-    SELECT 'waiting', CASE WHEN p.may THEN 0 ELSE 1 END, 6,
-        CASE WHEN p.may THEN 'who waits for a lease or insert is woken'
-            ELSE 'this role may not call dblock_stand: who waits looks from time to time' END,
-        CASE WHEN p.may THEN '' ELSE pg_catalog.format('GRANT EXECUTE ON PROCEDURE %s.dblock_stand TO %I',
-            $2, current_user) END
-    FROM (SELECT pg_catalog.has_function_privilege(f.oid, 'EXECUTE') AS may
-        FROM pg_catalog.pg_proc AS f
-        WHERE f.pronamespace = pg_catalog.to_regnamespace($2) AND f.proname = 'dblock_stand'
-        LIMIT 1) AS p
+    SELECT 'waiting', CASE WHEN p.missing IS NULL THEN 0 ELSE 1 END, 30,
+        CASE WHEN p.missing IS NULL THEN 'who waits is woken' ELSE pg_catalog.format('this role may'
+            ' not call %s: who waits looks from time to time, or queues at a greater cost',
+            p.missing) END,
+        CASE WHEN p.missing IS NULL THEN '' ELSE pg_catalog.format('GRANT EXECUTE ON ROUTINE %s TO %I',
+            p.qualified, current_user) END
+    FROM (SELECT pg_catalog.count(*) AS n,
+            pg_catalog.string_agg(f.proname, ', ') FILTER (WHERE NOT f.may) AS missing,
+            pg_catalog.string_agg($2 || '.' || f.proname, ', ') FILTER (WHERE NOT f.may) AS qualified
+        FROM (SELECT r.proname::text, pg_catalog.has_function_privilege(r.oid, 'EXECUTE') AS may
+            FROM pg_catalog.pg_proc AS r
+            WHERE r.pronamespace = pg_catalog.to_regnamespace($2)
+                AND r.proname IN ('dblock_stand', 'dblock_queue', 'dblock_wait')
+            ORDER BY r.proname) AS f) AS p
+    WHERE p.n > 0
     UNION ALL
     SELECT 'observers', 0, 24, CASE WHEN m.may THEN 'this role sees and may end everybody''s row and'
             ' advisory locks' ELSE 'show, list and break know only this role''s own row and advisory'

@@ -18,10 +18,10 @@
 --   nobody will wait for a lock of this session (text), $8 how long a transaction may idle (text, ms;
 --   0 for ever)
 -- out: clock (us since 2000), is it a direct connection, in recovery, deadlock_timeout
---   (text), may the procedures of those who wait be called (NULL: no), and the settings, of
+--   (text), may the routines of those who wait be called (NULL: no), and the settings, of
 --   which nobody needs the answer
 -- A new process of the server knows nothing of its catalogs. So nothing is computed here that
--- the client can do as well, and procedures are found by name: with a query on pg_proc this
+-- the client can do as well, and routines are found by name: with a query on pg_proc this
 -- takes twice as long.
 -- Behind a pooler the process that answers is not the one that libpq was told of, now
 -- or later. Then nothing is set, because the setting would stay behind for whoever is
@@ -129,7 +129,7 @@ SELECT pg_catalog.clock_timestamp(),
 -- in: nothing
 -- out: clock, version of the tables, may this role use them all
 -- Names every table and column, so that one which is missing or of another type is an
--- error (42P01, 42703, 42883). The subqueries read no row. Without the procedures there is no
+-- error (42P01, 42703, 42883). The subqueries read no row. Without the routines there is no
 -- version; one that this role may not call is no fault (line_stand).
 -- A read of one committed row; two that verify do not meet.
 SELECT pg_catalog.clock_timestamp(),
@@ -137,7 +137,9 @@ SELECT pg_catalog.clock_timestamp(),
         AND pg_catalog.to_regprocedure('dblock_schema.dblock_stand(text, integer, bytea, integer,'
             ' integer, boolean, integer, integer, integer, integer, bigint)') IS NOT NULL
         AND pg_catalog.to_regprocedure('dblock_schema.dblock_queue(text, bytea, integer, integer,'
-            ' boolean, integer, integer, integer, integer, bigint)') IS NOT NULL),
+            ' boolean, integer, integer, integer, integer, bigint)') IS NOT NULL
+        AND pg_catalog.to_regprocedure('dblock_schema.dblock_wait(bigint, integer, integer, integer)')
+            IS NOT NULL),
     pg_catalog.has_table_privilege('dblock_schema.dblock_session', 'SELECT')
         AND pg_catalog.has_table_privilege('dblock_schema.dblock_session', 'INSERT')
         AND pg_catalog.has_table_privilege('dblock_schema.dblock_session', 'UPDATE')
