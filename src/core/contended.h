@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* contended.h - the names that others had when this client wanted them last. Whoever waits for
+/* contended.h - the names that other clients had when this one wanted them last. Whoever waits for
  * one of these stands in line at once: to ask first whether it is free is a round trip for
  * nothing, and overtakes those who stand there where the database lets it pass.
  *

@@ -168,10 +168,17 @@ enum dblk_turn dblk_queue_enter(struct dblk_queued *queued, uint64_t give_up_us,
     queue = find_queue(client, lock);
     if (queue != NULL || dblk_names_find(&client->names, lock) != NULL)
         turn = join(queued, queue, give_up_us, now_us);
-    queued->attempt->machine.terms.is_contended =
-        dblk_contended_use(&client->contended, lock->name_hash);
+    if (turn == DBLK_TURN_ASK || turn == DBLK_TURN_AGAIN)
+        queued->attempt->machine.terms.is_contended =
+            dblk_contended_use(&client->contended, lock->name_hash);
     dblk_unlock_client(client);
     return turn;
+}
+
+/* Was it asked for, and another client had it? Not if the database could not be asked. */
+static int is_others(const struct dblk_attempt *attempt)
+{
+    return !attempt->machine.terms.is_contended && attempt->machine.outage_us == 0;
 }
 
 enum dblk_turn dblk_queue_contend(
@@ -185,10 +192,10 @@ enum dblk_turn dblk_queue_contend(
     if (queued->queue != NULL) /* is the one that asks */
         return DBLK_TURN_ASK;
     dblk_lock_client(client);
-    if (!queued->attempt->machine.terms.is_contended) /* others had it when it was asked for */
-        dblk_contended_note(&client->contended, lock->name_hash);
     queue = find_queue(client, lock);
     if (queue == NULL && dblk_names_find(&client->names, lock) == NULL) {
+        if (is_others(queued->attempt))
+            dblk_contended_note(&client->contended, lock->name_hash);
         queue = make_queue(client, lock);
         if (queue != NULL) {
             queue->contender = queued;
