@@ -30,39 +30,40 @@ void dblk_waiter_fini(struct dblk_waiter *waiter)
     waiter->epoll_fd = -1;
 }
 
-/* Heeds the closing of the client. */
-static int get_epoll(dblock_client *client)
+static int heed(int epoll_fd, int fd)
 {
     struct epoll_event event;
-    int fd = atomic_exchange(&client->spare_epoll_fd, -1);
 
-    if (fd >= 0)
-        return fd;
-    fd = epoll_create1(EPOLL_CLOEXEC);
     memset(&event, 0, sizeof event);
     event.events = EPOLLIN;
-    if (fd >= 0)
-        (void)epoll_ctl(fd, EPOLL_CTL_ADD, client->stop_fd, &event);
-    return fd;
+    return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event);
+}
+
+/* Heeds the closing of the client, and `fd`. -1: it is not to be had. */
+static int get_epoll(dblock_client *client, int fd)
+{
+    int epoll_fd = atomic_exchange(&client->spare_epoll_fd, -1);
+    int is_ready = epoll_fd >= 0;
+
+    if (!is_ready) {
+        epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+        is_ready = epoll_fd >= 0 && heed(epoll_fd, client->stop_fd) == 0;
+    }
+    if (is_ready && heed(epoll_fd, fd) == 0)
+        return epoll_fd;
+    if (epoll_fd >= 0)
+        (void)close(epoll_fd);
+    return -1;
 }
 
 int dblk_waiter_fd(struct dblk_waiter *waiter)
 {
-    struct epoll_event event;
-
     if (waiter->canceller == NULL)
         return waiter->client->stop_fd;
-    if (waiter->epoll_fd >= 0)
-        return waiter->epoll_fd;
-    waiter->epoll_fd = get_epoll(waiter->client);
-    memset(&event, 0, sizeof event);
-    event.events = EPOLLIN;
-    /* without one more descriptor the canceller alone: close() then waits a little longer */
     if (waiter->epoll_fd < 0)
-        return dblock_canceller_fd(waiter->canceller);
-    (void)epoll_ctl(
-        waiter->epoll_fd, EPOLL_CTL_ADD, dblock_canceller_fd(waiter->canceller), &event);
-    return waiter->epoll_fd;
+        waiter->epoll_fd = get_epoll(waiter->client, dblock_canceller_fd(waiter->canceller));
+    /* without one more descriptor the canceller alone: close() then waits a little longer */
+    return waiter->epoll_fd >= 0 ? waiter->epoll_fd : dblock_canceller_fd(waiter->canceller);
 }
 
 int dblk_waiter_short_fd(const struct dblk_waiter *waiter)
