@@ -328,7 +328,9 @@ $dblock$;
 -- becomes the session's, or (NULL) for (high, low), which becomes the transaction's. A function,
 -- as what the server does after a wait is what a hand-over takes, and after that of a procedure
 -- it does twice as much. The answer is that of dblock_queue: 0 not yet, 1 it is had, 2 cancelled.
--- lock_timeout of the session is slice_ms from then on.
+-- What the transaction got in the block below is its own once the block has ended, and is undone
+-- with the block if that fails; what the session got is not undone.
+-- lock_timeout of the session is slice_ms from then on, unless the transaction is rolled back.
 CREATE OR REPLACE FUNCTION dblock_wait(id bigint, high integer, low integer, slice_ms integer)
 RETURNS integer LANGUAGE plpgsql AS $dblock$
 BEGIN

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* sha256.c - SHA-256 as FIPS 180-4 defines it, for names of a few hundred bytes. Not for secrets: it
- * has to give the same everywhere, and to make two names with one number practically impossible. */
+/* sha256.c - SHA-256 as FIPS 180-4 defines it, for names of a few hundred bytes. Not for secrets:
+ * it has to give the same everywhere, and to make two names with one number practically
+ * impossible. */
 #include <dblock/sys/driver.h>
 
 #include <string.h>

@@ -7,9 +7,9 @@
 -- 52 characters of lower-case ASCII: below MySQL's limit of 64, and the same whether a
 -- server folds case (MySQL) or not (MariaDB). 128 bits of the name; the database is in
 -- it because these locks belong to the whole server. The part before the name is read
--- once a connection (session_facts in install.sql), the rest is made by the driver: hashing it here,
--- twice for a take, is a tenth of what a pair costs. A lock that was named by a number N has N in
--- decimal as its name, so that other software can share it by GET_LOCK('N', ...).
+-- once a connection (session_facts in install.sql), the rest is made by the driver: hashing it
+-- here, twice for a take, is a tenth of what a pair costs. A lock that was named by a number N
+-- has N in decimal as its name, so that other software can share it by GET_LOCK('N', ...).
 -- "in: lock" below is that name at the server, as text.
 --
 -- These locks count, so a second GET_LOCK of one connection would succeed: each take

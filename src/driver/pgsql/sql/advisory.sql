@@ -27,8 +27,10 @@ SELECT CASE WHEN pg_catalog.pg_backend_pid() = $2 THEN CASE WHEN pg_catalog.pg_i
 -- in: $1 id, $2 what libpq holds for the server's process (int), $3 ms of a slice (int)
 -- out: one row: 0 not yet, 1 it is held now, 2 cancelled, 3 a standby (NULL: this is another
 --   process, and stood nowhere)
--- The first slice in the server's queue; advisory_queue goes on. Why slices, and why their end is caught, is said at row_wait. The lock belongs to the session. A
--- cancel request that comes right after it was got: as there.
+-- The first slice in the server's queue, with a snapshot as old as that; advisory_queue goes on,
+-- from the end of the queue. Why slices, and why their end is caught, is said at row_wait. The lock
+-- belongs to the session. A cancel request that comes right after it was got: as in advisory_queue,
+-- or, once the function has returned, the statement fails, and the driver ends the session.
 SELECT CASE WHEN pg_catalog.pg_backend_pid() = $2 THEN CASE WHEN pg_catalog.pg_is_in_recovery()
     THEN 3 ELSE dblock_schema.dblock_wait($1, NULL, NULL, $3) END END;
 
@@ -60,10 +62,10 @@ SELECT pg_catalog.pg_backend_pid() = $2, pg_catalog.pg_is_in_recovery(),
 -- name: advisory_wait
 -- in: nothing (advisory_arm)
 -- out: nothing; advisory_waited follows and tells
--- As advisory_queue, for one slice, where there are no tables and so no procedure: it is
--- parsed and compiled each time. The lock belongs to the session and outlives this transaction, and also a
--- cancel request that comes right after it was got: then it is given back, as all that a
--- session has that waits. So it is held exactly if is_granted says so.
+-- As advisory_queue, for one slice, where there are no tables and so no routines: it is
+-- parsed and compiled each time. The lock belongs to the session and outlives this transaction,
+-- and also a cancel request that comes right after it was got: then it is given back, as all that
+-- a session has that waits. So it is held exactly if is_granted says so.
 DO $dblock$
 BEGIN
     IF NOT pg_catalog.pg_is_in_recovery()

@@ -15,8 +15,8 @@
 --   limit (text, ms), $3 idle seconds before keepalive (text), $4 seconds between
 --   keepalives (text), $5 limit for unacknowledged data (text, ms), $6 commit mode
 --   that replaces "off", or replaces any ("off") (text), $7 schema as an identifier, NULL:
---   nobody will wait for a lock of this session (text), $8 how long a transaction may idle (text, ms;
---   0 for ever)
+--   nobody will wait for a lock of this session (text), $8 how long a transaction may idle
+--   (text, ms; 0 for ever)
 -- out: clock (us since 2000), is it a direct connection, in recovery, deadlock_timeout
 --   (text), may the routines of those who wait be called (NULL: no), and the settings, of
 --   which nobody needs the answer

@@ -4,8 +4,9 @@
 --
 -- The line of a (schema, strategy, name) is an advisory lock of the server, W. Its key is a
 -- 64-bit hash that the driver makes, as two integers: the space of two keys has nothing of
--- dblock's in it but lines, who looks after them, and the turns of row_wait. The first in line holds W, and LISTENs on a channel of that name;
--- the others wait for W. Two names with one key share a line: that costs time.
+-- dblock's in it but lines, who looks after them, and the turns of rows (row_wait). The first in
+-- line holds W, and LISTENs on a channel of that name; the others wait for W. Two names with one
+-- key share a line: that costs time.
 --   A take that heeds the line (lease_gate) tries W in SHARED mode. It fails if somebody
 --   holds W or waits for it, and then does not take. A first one and a plain try do not ask.
 --   Whatever frees a name (lease_drop, lease_extend, lease_end) tries W in SHARED mode, too,

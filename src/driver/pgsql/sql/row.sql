@@ -49,10 +49,12 @@ SELECT CASE WHEN EXISTS (SELECT 1 FROM locked) THEN pg_catalog.pg_advisory_unloc
 -- in: $1 name (bytea), $2 and $3 key of the turn, $4 ms of a slice
 -- out: as row_take
 -- After BEGIN, in the same message: the first slice of a wait for the turn, which is the
--- transaction's then, and the row. Not had (false) though the turn may be: the slice is over, or
--- who holds the row came without a turn. The snapshot is from before the wait, which is no harm:
--- rows are locked and not changed, and one that was deleted or made meanwhile is not seen,
--- so that the next attempt has to. One that a cancel request ended got neither.
+-- transaction's then, and the row. false: the slice is over, or the turn is had, and who holds the
+-- row came without one. The snapshot is from before the wait, which is no harm: rows are locked
+-- and not changed, so who holds this one is seen in the row itself. One that was made meanwhile
+-- is unseeded, and one that was deleted counts as held: the next attempt sees what there is.
+-- The turn goes with the transaction, to whose end it belongs: a caller that got no row rolls back,
+-- and stands in line anew. One that a cancel request ended got neither.
 WITH turn AS MATERIALIZED (
     SELECT dblock_schema.dblock_wait(NULL, $2, $3, $4) = 1 AS is_mine
 ), locked AS MATERIALIZED (
@@ -88,8 +90,9 @@ SELECT pg_catalog.set_config('dblock.name', pg_catalog.encode($1, 'hex'), true),
 -- statement waits twice, behind the others and for the holder, each time for the whole of
 -- lock_timeout. Here the second wait has what the first one left, and is needed only if the
 -- holder came without a turn (a try, plain SQL). The holder's end shows its row free before
--- it lets the turn go. The turn is waited for by line_stand, where there is that procedure
--- and no pooler: it is the line of the name, and this is the second wait alone.
+-- it lets the turn go. Where there are the routines and no pooler, the turn is waited for by
+-- row_take_in_turn, and after its slice by line_stand: it is the line of the name, and this is
+-- the second wait alone.
 -- The end of a slice by lock_timeout, or by the cancel request of a caller that gives up, is
 -- caught here: uncaught, each would be a line in the server's log. A caught one undoes the
 -- block, and with it any lock it got. The server signals a cancel request twice, to the
