@@ -165,7 +165,9 @@ void dblk_perform_take_connection(
     status = dblk_channel_get(client, lock->strategy->id, wait_us > 0, &now_us, attempt->end_us,
         call.cancel_fd, &channel, &attempt->error);
     if (status != DBLOCK_OK) {
-        dblk_event_failed(attempt, status, 0, event);
+        /* that it has to be waited for was a guess: as after a stale connection, it is asked for */
+        dblk_event_failed(attempt, status,
+            attempt->machine.terms.is_contended && lock->strategy->id == DBLOCK_ADVISORY, event);
         return;
     }
     memset(&answer, 0, sizeof answer);

@@ -212,6 +212,33 @@ static void wait_in_this_client__is_none_of_the_times(void **state)
     assert_int_equal(n_stands + 1, sim_n_steps(WORLD, SIM_STEP_STAND));
 }
 
+/* A wait has a connection of its own; the one that all tries share is there already. */
+static void advisory__without_a_connection_for_the_wait_is_asked_for(void **state)
+{
+    static const char *const names[] = { "a", "b" };
+    struct dblock_options options = DBLOCK_OPTIONS_INIT;
+    dblock_lock *locks[2] = { NULL, NULL };
+    dblock_lock *lock = NULL;
+    int i;
+
+    (void)state;
+    options.strategy = DBLOCK_ADVISORY;
+    for (i = 0; i < 2; ++i) {
+        assert_int_equal(DBLOCK_OK, dblock_acquire(rival, names[i], &options, &lock, &error));
+        (void)count_takes(DBLOCK_ADVISORY, names[i], 10, DBLOCK_BUSY);
+        assert_int_equal(DBLOCK_OK, dblock_release(lock, &error));
+        dblock_lock_free(lock);
+    }
+    options.wait_ms = 10000;
+    assert_int_equal(DBLOCK_OK, dblock_acquire(client, "a", &options, &locks[0], &error));
+    sim_fault_set(WORLD, SIM_STEP_OPEN, 1, SIM_FAULT_REFUSE, 0);
+    assert_int_equal(DBLOCK_OK, dblock_acquire(client, "b", &options, &locks[1], &error));
+    for (i = 0; i < 2; ++i) {
+        assert_int_equal(DBLOCK_OK, dblock_release(locks[i], &error));
+        dblock_lock_free(locks[i]);
+    }
+}
+
 static void names_in_one_place__forget_each_other(void **state)
 {
     struct dblk_contended contended = { { 0 }, { 0 } };
@@ -238,6 +265,7 @@ int main(void)
         TEST(name_that_this_client_has__is_not_one_of_others),
         TEST(name_whose_database_was_away__is_asked_for),
         TEST(wait_in_this_client__is_none_of_the_times),
+        TEST(advisory__without_a_connection_for_the_wait_is_asked_for),
         cmocka_unit_test(names_in_one_place__forget_each_other),
     };
 
