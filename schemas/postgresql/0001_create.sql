@@ -405,7 +405,7 @@ $dblock$;
 -- How those who wait for an advisory lock stand in the server's queue for it: in slices, as
 -- above, which lose their place in it. So those who want to be served in order of arrival
 -- stand in a line first, and only the first of that in the queue.
---   id          of the lock; NULL: outcome 0 at once
+--   id          of the lock; NULL: that of the name (advisory.sql), and without one outcome 0
 --   outcome     0 not yet; 1 this session has the lock; 2 cancelled, and it has none at all;
 --               3 nothing can be locked on a standby
 --   ticket      NULL at first; what an outcome of 0 hands on, and is still held
@@ -418,6 +418,9 @@ LANGUAGE plpgsql AS $dblock$
 DECLARE
     seen bigint;
 BEGIN
+    IF id IS NULL THEN
+        id := ('x' || encode(substr(sha256(lock_name), 1, 8), 'hex'))::bit(64)::bigint;
+    END IF;
     IF id IS NULL THEN
         outcome := 0;
         RETURN;

@@ -11,7 +11,11 @@
 
 #include <stdint.h>
 
-enum { DBLK_CONTENDED_NAMES = 16, DBLK_CONTENDED_TIMES = 8 };
+enum {
+    DBLK_CONTENDED_NAMES = 16,
+    DBLK_CONTENDED_TIMES = 8,
+    DBLK_CONTENDED_LEAST_US = 50000 /* of a shorter wait the way into line is too large a part */
+};
 
 struct dblk_contended {
     uint64_t hashes[DBLK_CONTENDED_NAMES];

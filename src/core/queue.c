@@ -168,7 +168,8 @@ enum dblk_turn dblk_queue_enter(struct dblk_queued *queued, uint64_t give_up_us,
     queue = find_queue(client, lock);
     if (queue != NULL || dblk_names_find(&client->names, lock) != NULL)
         turn = join(queued, queue, give_up_us, now_us);
-    if (turn == DBLK_TURN_ASK || turn == DBLK_TURN_AGAIN)
+    if ((turn == DBLK_TURN_ASK || turn == DBLK_TURN_AGAIN) &&
+        *now_us < give_up_us && give_up_us - *now_us >= DBLK_CONTENDED_LEAST_US)
         queued->attempt->machine.terms.is_contended =
             dblk_contended_use(&client->contended, lock->name_hash);
     dblk_unlock_client(client);

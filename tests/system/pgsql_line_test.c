@@ -506,7 +506,7 @@ static void nobody_can_be_woken__is_said(void **state)
 /* Row and advisory queue in statements of their own then, and verify tells who did not `init`. */
 static void wait_without_its_routines__is_a_wait_all_the_same(void **state)
 {
-    static const char *const routines[] = { "stand", "queue", "wait" };
+    static const char *const routines[] = { "stand", "queue", "wait", "wait_row" };
     static const int strategies[] = { DBLOCK_ROW, DBLOCK_ADVISORY };
     static const int roles[] = { DBLOCK_ROLE_ROW, DBLOCK_ROLE_ADVISORY };
     char sql[100];
@@ -514,7 +514,7 @@ static void wait_without_its_routines__is_a_wait_all_the_same(void **state)
 
     (void)state;
     assert_int_equal(YES, pgsql_seed(&f, taker, "bare"));
-    for (i = 0; i < 3; ++i) {
+    for (i = 0; i < 4; ++i) {
         (void)snprintf(
             sql, sizeof sql, "ALTER ROUTINE dblock_%s RENAME TO dblock_gone", routines[i]);
         pgsql_run(f.plain, sql);

@@ -329,38 +329,6 @@ static void slices__are_shorter_than_deadlock_timeout(void **state)
     assert_int_equal(0, count_lines(log, words));
 }
 
-/* Tables of an earlier release, or a role that may not call one of the routines. */
-static void waits_without_a_routine__wait_all_the_same(void **state)
-{
-    static const char *const routines[] = { "dblock_queue", "dblock_wait", "dblock_wait_row" };
-    char sql[100];
-    size_t i;
-    int strategy;
-
-    (void)state;
-    for (i = 0; i < 3; ++i) {
-        (void)snprintf(
-            sql, sizeof sql, "ALTER ROUTINE %s RENAME TO dblock_gone", routines[i]);
-        pgsql_run(f.plain, sql);
-        FOR_BOTH (strategy) {
-            int role = strategy == DBLOCK_ROW ? DBLOCK_ROLE_ROW : DBLOCK_ROLE_ADVISORY;
-            struct dblock_connection *without = pgsql_fixture_connect(&f, role);
-
-            assert_int_equal(YES, pgsql_lock(&f, without, strategy, "held", SECOND));
-            assert_int_equal(BUSY, pgsql_lock(&f, second_of(strategy), strategy, "held", 0));
-            assert_int_equal(YES, pgsql_unlock(&f, without, strategy, "held"));
-            assert_int_equal(
-                YES, pgsql_lock(&f, second_of(strategy), strategy, "held", 0));
-            assert_int_equal(BUSY, pgsql_lock(&f, without, strategy, "held", 50000));
-            assert_int_equal(YES, pgsql_unlock(&f, second_of(strategy), strategy, "held"));
-            pgsql_fixture_disconnect(&f, without, DBLOCK_CLOSE_POLITE);
-        }
-        (void)snprintf(
-            sql, sizeof sql, "ALTER ROUTINE dblock_gone RENAME TO %s", routines[i]);
-        pgsql_run(f.plain, sql);
-    }
-}
-
 static void tokens__rise_and_are_told(void **state)
 {
     int64_t token;
@@ -586,7 +554,6 @@ int main(void)
         cmocka_unit_test_setup(wait__ends_in_time_and_holds_no_old_snapshot, renew_limit),
         cmocka_unit_test_setup(wait__is_served_when_the_lock_is_given_back, renew_limit),
         cmocka_unit_test_setup(cancelled_wait__leaves_nothing_behind, renew_limit),
-        cmocka_unit_test_setup(waits_without_a_routine__wait_all_the_same, renew_limit),
         cmocka_unit_test_setup(tokens__rise_and_are_told, renew_limit),
         cmocka_unit_test_setup(list__shows_dblocks_own, renew_limit),
         cmocka_unit_test_setup(break__ends_the_servers_session, renew_limit),

@@ -87,10 +87,10 @@ static void name_that_others_have__is_waited_for_at_once(void **state)
         unsigned n_takes;
 
         hold(strategies[i]);
-        n_takes = count_takes(strategies[i], "x", 10, DBLOCK_BUSY);
+        n_takes = count_takes(strategies[i], "x", 60, DBLOCK_BUSY);
         for (k = 0; k < DBLK_CONTENDED_TIMES; ++k)
-            assert_int_equal(n_takes - 1, count_takes(strategies[i], "x", 10, DBLOCK_BUSY));
-        assert_int_equal(n_takes, count_takes(strategies[i], "x", 10, DBLOCK_BUSY));
+            assert_int_equal(n_takes - 1, count_takes(strategies[i], "x", 60, DBLOCK_BUSY));
+        assert_int_equal(n_takes, count_takes(strategies[i], "x", 60, DBLOCK_BUSY));
         give_back();
     }
 }
@@ -103,7 +103,7 @@ static void name_that_is_free_again__is_had_at_once(void **state)
     (void)state;
     for (i = 0; i < N_STRATEGIES; ++i) {
         hold(strategies[i]);
-        (void)count_takes(strategies[i], "x", 10, DBLOCK_BUSY);
+        (void)count_takes(strategies[i], "x", 60, DBLOCK_BUSY);
         give_back();
         for (k = 0; k < 2 * DBLK_CONTENDED_TIMES; ++k)
             assert_int_equal(1, count_takes(strategies[i], "x", 10000, DBLOCK_OK));
@@ -117,7 +117,7 @@ static void try_and_other_names__know_nothing_of_it(void **state)
     (void)state;
     for (i = 0; i < N_STRATEGIES; ++i) {
         hold(strategies[i]);
-        (void)count_takes(strategies[i], "x", 10, DBLOCK_BUSY);
+        (void)count_takes(strategies[i], "x", 60, DBLOCK_BUSY);
         assert_int_equal(1, count_takes(strategies[i], "x", 0, DBLOCK_BUSY));
         give_back();
         assert_int_equal(1, count_takes(strategies[i], "x", 0, DBLOCK_OK));
@@ -239,6 +239,22 @@ static void advisory__without_a_connection_for_the_wait_is_asked_for(void **stat
     }
 }
 
+static void short_wait__asks_first(void **state)
+{
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < N_STRATEGIES; ++i) {
+        unsigned n_takes;
+
+        hold(strategies[i]);
+        n_takes = count_takes(strategies[i], "x", 60, DBLOCK_BUSY);
+        assert_int_equal(n_takes, count_takes(strategies[i], "x", 10, DBLOCK_BUSY));
+        assert_int_equal(n_takes - 1, count_takes(strategies[i], "x", 60, DBLOCK_BUSY));
+        give_back();
+    }
+}
+
 static void names_in_one_place__forget_each_other(void **state)
 {
     struct dblk_contended contended = { { 0 }, { 0 } };
@@ -266,6 +282,7 @@ int main(void)
         TEST(name_whose_database_was_away__is_asked_for),
         TEST(wait_in_this_client__is_none_of_the_times),
         TEST(advisory__without_a_connection_for_the_wait_is_asked_for),
+        TEST(short_wait__asks_first),
         cmocka_unit_test(names_in_one_place__forget_each_other),
     };
 

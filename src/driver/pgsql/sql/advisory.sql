@@ -39,14 +39,14 @@ SELECT CASE WHEN pg_catalog.pg_backend_pid() = $2 THEN CASE WHEN pg_catalog.pg_i
 --   of arrival (bool), $6 ms of a slice, $7 how many slices, and what the last call handed on:
 --   $8 0, $9 ticket or NULL, $10 id; $11 what libpq holds for the server's process (int)
 -- out: outcome (0 not yet, 1 held, 2 cancelled, 3 a standby), ticket, id (NULL: this is
---   another process, which was given none, so it stood nowhere)
+--   another process, which was given neither name nor id, so it stood nowhere)
 -- Stands in the server's queue for some slices; why slices, and why their end is caught, is
 -- said at row_wait, and more at the procedure itself (0001_create.sql). It commits after each
 -- slice, so it stands alone in its message. The lock belongs to the session. A cancel request
 -- that comes right after it was got: then it is given back, as all that a session has that
 -- waits. If it fails the driver ends the session.
-CALL dblock_schema.dblock_queue($1, $2, $3, $4, $5, $6, $7, $8, $9,
-    CASE WHEN pg_catalog.pg_backend_pid() = $11 THEN $10 END);
+CALL dblock_schema.dblock_queue($1, CASE WHEN pg_catalog.pg_backend_pid() = $11 THEN $2 END,
+    $3, $4, $5, $6, $7, $8, $9, CASE WHEN pg_catalog.pg_backend_pid() = $11 THEN $10 END);
 
 -- name: advisory_arm
 -- in: $1 id, $2 what libpq holds for the server's process (int), $3 how long (text, ms)

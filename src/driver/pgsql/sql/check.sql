@@ -207,7 +207,7 @@ WITH ours AS MATERIALIZED (
         FROM (SELECT r.proname::text, pg_catalog.has_function_privilege(r.oid, 'EXECUTE') AS may
             FROM pg_catalog.pg_proc AS r
             WHERE r.pronamespace = pg_catalog.to_regnamespace($2)
-                AND r.proname IN ('dblock_stand', 'dblock_queue', 'dblock_wait')
+                AND r.proname IN ('dblock_stand', 'dblock_queue', 'dblock_wait', 'dblock_wait_row')
             ORDER BY r.proname) AS f) AS p
     WHERE p.n > 0
     UNION ALL

@@ -139,7 +139,9 @@ SELECT pg_catalog.clock_timestamp(),
         AND pg_catalog.to_regprocedure('dblock_schema.dblock_queue(text, bytea, integer, integer,'
             ' boolean, integer, integer, integer, integer, bigint)') IS NOT NULL
         AND pg_catalog.to_regprocedure('dblock_schema.dblock_wait(bigint, integer, integer, integer)')
-            IS NOT NULL),
+            IS NOT NULL
+        AND pg_catalog.to_regprocedure('dblock_schema.dblock_wait_row(text, bytea, integer, integer,'
+            ' integer)') IS NOT NULL),
     pg_catalog.has_table_privilege('dblock_schema.dblock_session', 'SELECT')
         AND pg_catalog.has_table_privilege('dblock_schema.dblock_session', 'INSERT')
         AND pg_catalog.has_table_privilege('dblock_schema.dblock_session', 'UPDATE')
