@@ -204,7 +204,7 @@ static void wait_in_this_client__is_none_of_the_times(void **state)
     options.strategy = DBLOCK_LEASE;
     assert_int_equal(DBLOCK_OK, dblock_acquire(client, "x", &options, &lock, &error));
     for (k = 0; k < DBLK_CONTENDED_TIMES; ++k)
-        (void)count_takes(DBLOCK_LEASE, "x", 1, DBLOCK_BUSY); /* in the queue of this client */
+        (void)count_takes(DBLOCK_LEASE, "x", 60, DBLOCK_BUSY); /* in the queue of this client */
     assert_int_equal(DBLOCK_OK, dblock_release(lock, &error));
     dblock_lock_free(lock);
     n_stands = sim_n_steps(WORLD, SIM_STEP_STAND);
