@@ -4,6 +4,7 @@
  * it gives back what it got. The statements are in sql/advisory.sql. */
 #include "pgsql_advisory.h"
 
+#include "pgsql_error.h"
 #include "pgsql_line.h"
 #include "pgsql_statement.h"
 
@@ -45,6 +46,8 @@ static dblock_status wait_slice(struct dblock_connection *connection,
             status = pgsql_advisory_refuse_other(connection, subject, reterr);
         else if (pgsql_get_bool(message.results[0], 0, 1))
             status = pgsql_advisory_refuse_standby(subject, reterr);
+    } else if (status != PGSQL_CONFLICT) {
+        connection->is_broken = 1;
     }
     waiting->is_cancelled = message.is_cancelled;
     return pgsql_message_fini(&message, status, answer);
@@ -64,10 +67,10 @@ static dblock_status wait_first(struct dblock_connection *connection,
     pgsql_message_init(&message, connection, call, "take advisory", subject->name,
         PGSQL_READS | PGSQL_WAITS);
     status = pgsql_message_ask(&message, STATEMENT_ADVISORY_FIRST, &parameters, reterr);
-    if (status != DBLOCK_OK)
-        connection->is_broken = 1;
-    else
+    if (status == DBLOCK_OK)
         status = pgsql_advisory_judge(connection, subject, message.results[0], answer, reterr);
+    else if (status != PGSQL_CONFLICT)
+        connection->is_broken = 1;
     waiting->is_cancelled = message.is_cancelled;
     return pgsql_message_fini(&message, status, answer);
 }
@@ -113,7 +116,7 @@ static dblock_status wait_slices(struct dblock_connection *connection,
             ? -1
             : pgsql_get_int32(result, 0, 1);
         answer->outcome = outcome == PGSQL_TAKEN ? DBLOCK_ANSWER_YES : DBLOCK_ANSWER_BUSY;
-    } else {
+    } else if (status != PGSQL_CONFLICT) {
         connection->is_broken = 1;
     }
     waiting->is_cancelled = message.is_cancelled;
@@ -125,7 +128,7 @@ static dblock_status wait_slices(struct dblock_connection *connection,
     return pgsql_message_fini(&message, status, answer);
 }
 
-/* The ticket of a wait that is over. */
+/* All that the session has, which is no more than a wait left: it waits for its only lock. */
 static dblock_status leave(struct dblock_connection *connection, const struct dblock_call *call,
     const struct dblock_subject *subject, struct dblock_error *reterr)
 {
@@ -168,6 +171,11 @@ dblock_status pgsql_advisory_wait(struct dblock_connection *connection,
 
     do {
         status = wait_on(connection, call, &waiting, until_us - now_us, answer, reterr);
+        if (status == DBLOCK_OK && answer->outcome == DBLOCK_ANSWER_AGAIN) {
+            /* the end of a slice met the grant, where nothing caught it: what is had is not told */
+            status = leave(connection, call, &take->subject, reterr);
+            waiting.ticket = -1;
+        }
         now_us = dblock_clock_us();
     } while (status == DBLOCK_OK && !waiting.is_cancelled &&
         answer->outcome != DBLOCK_ANSWER_YES && now_us < until_us);
