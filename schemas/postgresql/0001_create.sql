@@ -272,6 +272,7 @@ BEGIN
             END IF;
         EXCEPTION
             WHEN lock_not_available THEN
+                outcome := 0; -- what was assigned is not undone with the block
                 -- Granted in the moment in which the slice ended: see dblock_queue.
                 IF behind IS NULL AND pg_try_advisory_lock(high, low) THEN
                     PERFORM pg_advisory_unlock(high, low);
@@ -447,6 +448,7 @@ BEGIN
             outcome := (pg_advisory_lock(id) IS NOT NULL)::integer;
         EXCEPTION
             WHEN lock_not_available THEN
+                outcome := 0; -- as there
                 -- Granted in the moment in which the slice ended, it would stay, as a session's
                 -- lock outlives what is undone here, and be held twice after the next slice.
                 IF pg_try_advisory_lock(id) THEN
