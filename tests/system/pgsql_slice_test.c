@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* pgsql_slice_test.c - a slice of a wait on PostgreSQL whose end meets the grant. The server may tell
- * that end only after the place where it is caught, with the lock had already. Runs beside others. */
+/* pgsql_slice_test.c - a slice of a wait on PostgreSQL whose end meets the grant. The server may
+ * tell that end only after the place where it is caught, with the lock had already. Runs beside
+ * others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
