@@ -34,6 +34,7 @@ struct raw {
     char name[64];
     char host[64];
     char prefix[32];
+    char lock[64]; /* the server's name of an advisory lock, as long as those of the library */
     char bell[80];
 };
 
@@ -167,18 +168,11 @@ static int prepare_hold(struct raw *raw)
     return prepare(raw, &raw->drop, is_lease ? mysql_sql_lease_drop : mysql_sql_insert_drop);
 }
 
-static void add_lock(struct raw *raw, struct statement *statement)
-{
-    add_bytes(statement, MYSQL_TYPE_STRING, NULL, 0);
-    add_bytes(statement, MYSQL_TYPE_STRING, raw->prefix, strlen(raw->prefix));
-    add_text(statement, raw->name);
-}
-
 static int prepare_advisory(struct raw *raw)
 {
-    add_lock(raw, &raw->take);
-    add_lock(raw, &raw->take);
-    add_lock(raw, &raw->drop);
+    add_bytes(&raw->take, MYSQL_TYPE_STRING, raw->lock, strlen(raw->lock));
+    add_bytes(&raw->take, MYSQL_TYPE_STRING, raw->lock, strlen(raw->lock));
+    add_bytes(&raw->drop, MYSQL_TYPE_STRING, raw->lock, strlen(raw->lock));
     if (prepare(raw, &raw->take, mysql_sql_advisory_take) != 0)
         return -1;
     return prepare(raw, &raw->drop, mysql_sql_advisory_drop);
@@ -273,6 +267,7 @@ static void *raw_open(const char *url, int strategy)
     (void)snprintf(raw->name, sizeof raw->name, "bench-raw--%ld-%s", (long)getpid(),
         dblock_strategy_name(strategy));
     (void)snprintf(raw->prefix, sizeof raw->prefix, "dblock:0123456789ab:");
+    (void)snprintf(raw->lock, sizeof raw->lock, "%s%032ld", raw->prefix, (long)getpid());
     (void)snprintf(raw->bell, sizeof raw->bell, "%sb%032ld", raw->prefix, (long)getpid());
     if (open_connection(raw, url) == 0)
         return raw;
