@@ -44,7 +44,9 @@ done:
 }
 
 /* A grant that came after a long wait, or was seen late, says little: the server may have ended
- * the connection again since (an idle limit, while this process stood still). So it is asked. */
+ * the connection again since (an idle limit, while this process stood still). So it is asked, if
+ * by the age of the request the keeper would have asked already: until then a grant is believed
+ * from its request on, as one that came at once. */
 static DBLOCK_COLD_ dblock_status prove_late(
     struct dblk_attempt *attempt, struct dblock_connection *connection, uint64_t *now_us)
 {
@@ -190,7 +192,7 @@ void dblk_perform_take_connection(
             client, channel->link, is_watched, status, DBLOCK_E_CONNECTION, &attempt->error);
     event->now_us = dblk_now_us();
     if (status == DBLOCK_OK && answer.outcome == DBLOCK_ANSWER_YES &&
-        event->now_us - attempt->sent_us > client->settings.ttl_us / 8)
+        event->now_us - attempt->sent_us > client->settings.ttl_us / 3)
         status = prove_late(attempt, connection, &event->now_us);
     if (channel->link != NULL) {
         channel->link->is_reused = 1; /* the next use may find it stale */

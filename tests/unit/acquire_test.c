@@ -164,12 +164,12 @@ static void late_grant__that_is_gone_is_none(void **state)
     (void)state;
     late = *sim_driver();
     late.row.prove = prove_gone;
-    config.ttl_ms = 800; /* late: an eighth of it */
+    config.ttl_ms = 800; /* late: a third of it */
     assert_int_equal(0, sim_open(&late, "sim:" WORLD, &config, &client, &error));
     for (i = 0; i < 3; ++i) {
         is_gone = i > 0; /* the first one makes the row */
         if (is_gone)
-            sim_fault_set(WORLD, SIM_STEP_TAKE, 1, SIM_FAULT_DELAY, 200000);
+            sim_fault_set(WORLD, SIM_STEP_TAKE, 1, SIM_FAULT_DELAY, 400000);
         options.wait_ms = i == 2 ? 10000 : 0;
         lock = take(client, "x", DBLOCK_ROW, &options); /* asked for once more */
         assert_int_equal(0, is_gone);
