@@ -33,6 +33,15 @@ has_caught_up()
         where replay_lsn = pg_current_wal_lsn()")" = 1 ]
 }
 
+# A release commits lazily: what it wrote may be in no file yet, and then it is not in what the
+# standby has to catch up with. A commit that waits writes all that came before it; and it waits only
+# if its transaction has written something.
+catch_up()
+{
+    on DBLOCK_TEST_PGSQL_ADMIN "select pg_logical_emit_message(true, 'test', '')" > /dev/null
+    until_true "$1" has_caught_up
+}
+
 is_waited_for()
 {
     [ "$(on DBLOCK_TEST_PGSQL_ADMIN "select sync_state from pg_stat_replication")" = sync ]
@@ -53,7 +62,7 @@ fail_over()
 
 how='standby'
 begin
-until_true "$how: the tables are there" has_caught_up
+catch_up "$how: the tables are there"
 alone="postgresql://dblock_test:$password@127.0.0.1:$standby_port/dblock_test"
 for strategy in lease insert row advisory 'advisory --id 4711'; do
     # shellcheck disable=SC2086 # the id is a word of its own
@@ -103,9 +112,9 @@ stop_servers
 
 how='asynchronous'
 begin
-until_true "$how: the tables are there" has_caught_up
+catch_up "$how: the tables are there"
 "$DBLOCK" run forgotten -- true
-until_true "$how: what was before is there" has_caught_up
+catch_up "$how: what was before is there"
 on DBLOCK_TEST_STANDBY_ADMIN "alter system set primary_conninfo = ''"
 on DBLOCK_TEST_STANDBY_ADMIN 'select pg_reload_conf()' > /dev/null
 is_cut_off()
