@@ -62,8 +62,33 @@ static int32_t read_take(const PGresult *result)
                                        : DBLOCK_ANSWER_BUSY;
 }
 
-/* One attempt, in a new transaction that stays open if it succeeds. `slice_us` above 0: stands in
- * the server's queue so long. An open transaction of an earlier attempt is ended on the way. */
+/* In a new transaction; one of an earlier attempt is ended on the way. */
+static void begin_attempt(struct pgsql_message *message, struct dblock_connection *connection,
+    const struct dblock_call *call, const char *name, int flags)
+{
+    pgsql_message_init(
+        message, connection, call, "take row", name, PGSQL_READS | PGSQL_OWN_BOUNDS | flags);
+    if (PQtransactionStatus(connection->pg) != PQTRANS_IDLE)
+        pgsql_message_add_quiet(message, STATEMENT_ROLLBACK, NULL);
+    pgsql_message_add_begin(message);
+}
+
+/* The transaction stays open. What became of it is in the last result, which `judge` understands. */
+static dblock_status end_attempt(struct pgsql_message *message,
+    int32_t (*judge)(const PGresult *result), int *ret_is_cancelled, struct dblock_answer *answer,
+    struct dblock_error *reterr)
+{
+    dblock_status status;
+
+    pgsql_message_add_nothing(message);
+    status = pgsql_message_run(message, reterr);
+    if (status == DBLOCK_OK)
+        answer->outcome = judge(message->results[message->n_results - 1]);
+    *ret_is_cancelled = message->is_cancelled;
+    return pgsql_message_fini(message, status, answer);
+}
+
+/* `slice_us` above 0: stands in the server's queue so long. */
 static dblock_status attempt(struct dblock_connection *connection, const struct dblock_call *call,
     const struct dblock_subject *subject, uint64_t slice_us, int *ret_is_cancelled,
     struct dblock_answer *answer, struct dblock_error *reterr)
@@ -71,13 +96,8 @@ static dblock_status attempt(struct dblock_connection *connection, const struct 
     struct pgsql_parameters parameters;
     struct pgsql_message message;
     char slice[24];
-    dblock_status status;
 
-    pgsql_message_init(&message, connection, call, "take row", subject->name,
-        PGSQL_READS | PGSQL_OWN_BOUNDS | (slice_us > 0 ? PGSQL_WAITS : 0));
-    if (PQtransactionStatus(connection->pg) != PQTRANS_IDLE)
-        pgsql_message_add_quiet(&message, STATEMENT_ROLLBACK, NULL);
-    pgsql_message_add_begin(&message);
+    begin_attempt(&message, connection, call, subject->name, slice_us > 0 ? PGSQL_WAITS : 0);
     parameters.n = 0;
     pgsql_put_name(&parameters, subject);
     if (slice_us > 0) {
@@ -91,37 +111,22 @@ static dblock_status attempt(struct dblock_connection *connection, const struct 
     } else {
         pgsql_message_add(&message, STATEMENT_ROW_TAKE, &parameters);
     }
-    pgsql_message_add_nothing(&message);
-    status = pgsql_message_run(&message, reterr);
-    if (status == DBLOCK_OK)
-        answer->outcome = read_take(message.results[message.n_results - 1]);
-    *ret_is_cancelled = message.is_cancelled;
-    return pgsql_message_fini(&message, status, answer);
+    return end_attempt(&message, read_take, ret_is_cancelled, answer, reterr);
 }
 
-/* The first slice of a wait for the turn. No transaction is open. */
+/* The first slice of a wait for the turn. */
 static dblock_status attempt_in_turn(struct dblock_connection *connection,
-    const struct dblock_call *call, const struct dblock_subject *subject, uint64_t wait_us,
+    const struct dblock_call *call, const struct dblock_subject *subject, uint64_t slice_us,
     int *ret_is_cancelled, struct dblock_answer *answer, struct dblock_error *reterr)
 {
-    uint64_t slice_us = wait_us < connection->slice_us ? wait_us : connection->slice_us;
-    struct dblock_call step = pgsql_slices_call(connection, call, slice_us);
     struct pgsql_parameters parameters;
     struct pgsql_message message;
-    dblock_status status;
 
-    pgsql_message_init(&message, connection, &step, "take row", subject->name,
-        PGSQL_READS | PGSQL_OWN_BOUNDS | PGSQL_WAITS);
-    pgsql_message_add_begin(&message);
+    begin_attempt(&message, connection, call, subject->name, PGSQL_WAITS);
     put_turn(&parameters, connection, subject);
     pgsql_put_int32(&parameters, (int32_t)(slice_us / 1000 + 1));
     pgsql_message_add(&message, STATEMENT_ROW_TAKE_IN_TURN, &parameters);
-    pgsql_message_add_nothing(&message);
-    status = pgsql_message_run(&message, reterr);
-    if (status == DBLOCK_OK)
-        answer->outcome = read_take(message.results[0]);
-    *ret_is_cancelled = message.is_cancelled;
-    return pgsql_message_fini(&message, status, answer);
+    return end_attempt(&message, read_take, ret_is_cancelled, answer, reterr);
 }
 
 /* Stands in line for the turn, for some slices, and attempts it then, whether or not it is the
@@ -168,44 +173,37 @@ static int32_t read_wait(const PGresult *result)
     }
 }
 
-/* One slice, of the first in line: for who holds the row without a turn. An open transaction of an
- * earlier attempt is ended on the way. */
+/* One slice, of the first in line: for who holds the row without a turn. */
 static dblock_status attempt_as_first(struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_subject *subject, uint64_t slice_us,
     int *ret_is_cancelled, struct dblock_answer *answer, struct dblock_error *reterr)
 {
     struct pgsql_parameters parameters;
     struct pgsql_message message;
-    dblock_status status;
 
-    pgsql_message_init(&message, connection, call, "take row", subject->name,
-        PGSQL_READS | PGSQL_OWN_BOUNDS | PGSQL_WAITS);
-    if (PQtransactionStatus(connection->pg) != PQTRANS_IDLE)
-        pgsql_message_add_quiet(&message, STATEMENT_ROLLBACK, NULL);
-    pgsql_message_add_begin(&message);
+    begin_attempt(&message, connection, call, subject->name, PGSQL_WAITS);
     parameters.n = 0;
     pgsql_put_text(&parameters, connection->target->schema_quoted);
     pgsql_put_name(&parameters, subject);
     pgsql_put_line(&parameters, connection->target, DBLOCK_ROW, subject);
     pgsql_put_int32(&parameters, (int32_t)(slice_us / 1000 + 1));
     pgsql_message_add(&message, STATEMENT_ROW_WAIT_IN_TURN, &parameters);
-    pgsql_message_add_nothing(&message);
-    status = pgsql_message_run(&message, reterr);
-    if (status == DBLOCK_OK)
-        answer->outcome = read_wait(message.results[0]);
-    *ret_is_cancelled = message.is_cancelled;
-    return pgsql_message_fini(&message, status, answer);
+    return end_attempt(&message, read_wait, ret_is_cancelled, answer, reterr);
 }
 
-/* One slice in the server's queue: for the turn if it is not had already, and for who holds the
- * row without one. */
+/* One slice in the server's queue: for the turn if it is not had already (`is_in_line`), and for
+ * who holds the row without one. */
 static dblock_status attempt_slice(struct dblock_connection *connection,
     const struct dblock_call *call, const struct dblock_subject *subject, uint64_t wait_us,
-    int *ret_is_cancelled, struct dblock_answer *answer, struct dblock_error *reterr)
+    int is_in_line, int *ret_is_cancelled, struct dblock_answer *answer,
+    struct dblock_error *reterr)
 {
     uint64_t slice_us = wait_us < connection->slice_us ? wait_us : connection->slice_us;
     struct dblock_call step = pgsql_slices_call(connection, call, slice_us);
 
+    if (is_in_line)
+        return attempt_in_turn(
+            connection, &step, subject, slice_us, ret_is_cancelled, answer, reterr);
     if (connection->has_queue)
         return attempt_as_first(
             connection, &step, subject, slice_us, ret_is_cancelled, answer, reterr);
@@ -249,14 +247,11 @@ static dblock_status wait_for(struct dblock_connection *connection,
 
         if (is_in_line)
             status = roll_back(connection, call, name, reterr);
-        if (status == DBLOCK_OK && is_in_line && is_first)
-            status = attempt_in_turn(connection, call, &take->subject, until_us - now_us,
-                &is_cancelled, answer, reterr);
-        else if (status == DBLOCK_OK)
-            status = is_in_line
+        if (status == DBLOCK_OK)
+            status = is_in_line && !is_first
                 ? attempt_in_line(connection, call, take, until_us - now_us, &standing,
                       &is_cancelled, answer, reterr)
-                : attempt_slice(connection, call, &take->subject, until_us - now_us,
+                : attempt_slice(connection, call, &take->subject, until_us - now_us, is_in_line,
                       &is_cancelled, answer, reterr);
         if (status == DBLOCK_OK && connection->has_queue &&
             answer->outcome == DBLOCK_ANSWER_AGAIN) { /* and it was not told what is had in line */
