@@ -282,7 +282,7 @@ static dblock_status acquire(dblock_client *client, const char *name,
     attempt.sent_us = 0;
     attempt.not_after_us = 0;
     memset(&attempt.place, 0, sizeof attempt.place);
-    attempt.queued = (struct dblk_queued){ &attempt, NULL, NULL, 0, -1 };
+    attempt.queued = (struct dblk_queued){ &attempt, NULL, NULL, 0, NULL };
     dblk_error_clear(&attempt.error);
     attempt.lock = dblk_lock_new(client, name, wish);
     if (attempt.lock == NULL)

@@ -18,6 +18,7 @@
 #include "core/keeper.h"
 #include "core/link.h"
 #include "core/lock.h"
+#include "core/seat.h"
 #include "core/session.h"
 #include "core/watch.h"
 
@@ -106,6 +107,7 @@ static void free_client(dblock_client *client)
         client->sessions = session->next;
         dblk_release(session);
     }
+    dblk_seats_fini(client);
     close_descriptor(client->stop_fd);
     close_descriptor(atomic_load(&client->spare_epoll_fd));
     close_descriptor(client->events.fd);

@@ -23,6 +23,7 @@
 struct dblk_channel;
 struct dblk_link;
 struct dblk_queue;
+struct dblk_seat;
 struct dblk_session;
 struct dblk_watch;
 
@@ -64,6 +65,8 @@ struct dblock_client {
     struct dblk_lock_list held;    /* those in force, for the timers */
     struct dblk_names names;       /* the same by name */
     struct dblk_queue *queues;     /* of names that threads wait for */
+    struct dblk_seat *seats;       /* spare ones, for threads that will */
+    unsigned n_seats;
     struct dblk_contended contended;
     /* hashes of names whose row was there when last asked for, see join.c; 0 none */
     uint64_t seeded[DBLK_SEEDED_MAX];

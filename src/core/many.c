@@ -256,7 +256,6 @@ dblock_status dblk_many_acquire(dblock_client *client, const struct dblk_wanted 
     many.attempt.client = client;
     many.attempt.wish = wish;
     many.attempt.holder = &holder;
-    many.attempt.queued.fd = -1;
     status = prepare(&many, wanted, n_names, reterr);
     if (status != DBLOCK_OK)
         return status;

@@ -12,7 +12,6 @@
 #include "core/queue.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "core/channel.h"
 #include "core/driver_steps.h"
@@ -20,6 +19,7 @@
 #include "core/lock.h"
 #include "core/perform.h"
 #include "core/place.h"
+#include "core/seat.h"
 #include "core/session.h"
 
 enum { N_HANDED = 64, HANDED_US = 50000 };
@@ -97,12 +97,6 @@ static void tidy(dblock_client *client, struct dblk_queue *queue)
     dblk_release(queue);
 }
 
-static void give_turn(struct dblk_queued *queued, enum dblk_turn turn)
-{
-    queued->turn = turn;
-    dblk_signal_fd_raise(queued->fd);
-}
-
 static void promote(struct dblk_queue *queue)
 {
     struct dblk_queued *queued = queue->first;
@@ -111,7 +105,9 @@ static void promote(struct dblk_queue *queue)
         return;
     take_out(queue, queued);
     queue->contender = queued;
-    give_turn(queued, DBLK_TURN_AGAIN);
+    queued->turn = DBLK_TURN_AGAIN;
+    dblk_seat_promise(queued->seat);
+    dblk_seat_call(queued->seat);
 }
 
 /* The mutex is held, and given up while it waits. */
@@ -120,8 +116,8 @@ static enum dblk_turn wait_here(
 {
     struct dblk_waiter *waiter = &queued->attempt->waiter;
     dblock_client *client = waiter->client;
-    struct pollfd descriptors[3] = { { queued->fd, POLLIN, 0 }, { client->stop_fd, POLLIN, 0 },
-        { -1, POLLIN, 0 } };
+    struct pollfd descriptors[3] = { { queued->seat->fd, POLLIN, 0 },
+        { client->stop_fd, POLLIN, 0 }, { -1, POLLIN, 0 } };
 
     ++client->stats.waiters;
     if (waiter->canceller != NULL)
@@ -131,6 +127,8 @@ static enum dblk_turn wait_here(
         (void)dblk_wait(descriptors, 3, give_up_us);
         *now_us = dblk_now_us();
         dblk_lock_client(client);
+        if (queued->turn == 0 && (descriptors[0].revents & POLLIN) != 0)
+            dblk_signal_fd_lower(queued->seat->fd); /* of who had the seat before */
     }
     --client->stats.waiters;
     if (queued->turn != 0)
@@ -146,9 +144,12 @@ static enum dblk_turn join(struct dblk_queued *queued, struct dblk_queue *queue,
 {
     dblock_client *client = queued->attempt->client;
 
-    if (queued->fd < 0 && dblk_signal_fd_new(&queued->fd) != 0)
+    if (queued->seat == NULL)
+        queued->seat = dblk_seat_take(client);
+    else
+        dblk_signal_fd_lower(queued->seat->fd);
+    if (queued->seat == NULL)
         return DBLK_TURN_ASK; /* without a descriptor it has to do without the others */
-    dblk_signal_fd_lower(queued->fd);
     if (queue == NULL)
         queue = make_queue(client, queued->attempt->lock);
     if (queue == NULL)
@@ -227,6 +228,9 @@ int dblk_queue_accept(struct dblk_queued *queued, uint64_t now_us)
         dblk_queue_wake(lock);
         dblk_channel_put_locked(client, lock->channel);
         lock->channel = NULL;
+    } else { /* needs it no more: nothing is left for dblk_queue_leave() */
+        dblk_seat_put(client, queued->seat);
+        queued->seat = NULL;
     }
     dblk_unlock_client(client);
     return is_there;
@@ -237,18 +241,18 @@ void dblk_queue_leave(struct dblk_queued *queued, int is_held)
     struct dblk_queue *queue = queued->queue;
     dblock_client *client = queued->attempt->client;
 
+    dblk_lock_client(client);
     if (queue != NULL) {
-        dblk_lock_client(client);
         queue->contender = NULL;
         queued->queue = NULL;
         if (!is_held)
             promote(queue);
         tidy(client, queue);
-        dblk_unlock_client(client);
     }
-    if (queued->fd >= 0)
-        (void)close(queued->fd);
-    queued->fd = -1;
+    if (queued->seat != NULL)
+        dblk_seat_put(client, queued->seat);
+    queued->seat = NULL;
+    dblk_unlock_client(client);
 }
 
 static int is_session_fit(const dblock_lock *from, const struct dblk_attempt *to)
@@ -300,7 +304,7 @@ static void move_grant(dblock_lock *from, dblock_lock *to)
     dblk_names_add(&to->client->names, to);
 }
 
-int dblk_queue_hand_over(struct dblock_lock *lock, uint64_t now_us)
+struct dblk_seat *dblk_queue_hand_over(struct dblock_lock *lock, uint64_t now_us)
 {
     dblock_client *client = lock->client;
     uint64_t since_us = lock->n_handed != 0 ? lock->handed_since_us : lock->granted_us;
@@ -311,13 +315,14 @@ int dblk_queue_hand_over(struct dblock_lock *lock, uint64_t now_us)
     queued = queue != NULL && queue->contender == NULL ? queue->first : NULL;
     if (queued == NULL || lock->n_handed >= N_HANDED || now_us - since_us >= HANDED_US ||
         !is_fit(lock, queued->attempt, now_us))
-        return 0;
+        return NULL;
     take_out(queue, queued);
     queued->queue = NULL;
     tidy(client, queue);
     move_grant(lock, queued->attempt->lock);
-    give_turn(queued, DBLK_TURN_GRANTED);
-    return 1;
+    queued->turn = DBLK_TURN_GRANTED;
+    dblk_seat_promise(queued->seat);
+    return queued->seat;
 }
 
 void dblk_queue_wake(struct dblock_lock *lock)

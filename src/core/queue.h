@@ -24,13 +24,13 @@ struct dblk_queued { /* one waiting thread; lives in its attempt */
     struct dblk_queue *queue;  /* NULL: in none */
     struct dblk_queued *next;
     enum dblk_turn turn;       /* 0 while it waits */
-    int fd;                    /* becomes readable with the turn; -1 until needed */
+    struct dblk_seat *seat;    /* is called with the turn; NULL until needed */
 };
 
 /* Has it ever waited, or made others wait? Most calls have not, and there is nothing to leave. */
 static inline int dblk_queued_is_used(const struct dblk_queued *queued)
 {
-    return queued->queue != NULL || queued->fd >= 0;
+    return queued->queue != NULL || queued->seat != NULL;
 }
 
 /* Before the database is asked at all: waits if a thread of this client has the name or waits for
@@ -45,9 +45,11 @@ int dblk_queue_accept(struct dblk_queued *queued, uint64_t now_us);
  * this client, and frees what belongs to the queue. */
 void dblk_queue_leave(struct dblk_queued *queued, int is_held);
 
-/* The client's mutex held for both; of no use while client->queues is NULL. Gives what `lock` holds to the first thread that waits here, if that
- * may be: 1 it has been given, and `lock` holds nothing any more. */
-int dblk_queue_hand_over(struct dblock_lock *lock, uint64_t now_us);
+/* The client's mutex held for both; of no use while client->queues is NULL. */
+
+/* Gives what `lock` holds to the first thread that waits here, if that may be: then `lock` holds
+ * nothing any more, and that thread is to be called once the mutex is free (dblk_seat_call). */
+struct dblk_seat *dblk_queue_hand_over(struct dblock_lock *lock, uint64_t now_us);
 /* `lock` is not held any more: the first thread that waits for the name asks the database. */
 void dblk_queue_wake(struct dblock_lock *lock);
 #endif

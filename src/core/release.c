@@ -13,6 +13,7 @@
 #include "core/layout.h"
 #include "core/queue.h"
 #include "core/release.h"
+#include "core/seat.h"
 #include "core/session.h"
 #include "core/trace.h"
 #include "core/watch.h"
@@ -118,12 +119,15 @@ static dblock_status release_connection(
 dblock_status dblk_release_begin(dblock_lock *lock, uint64_t now_us, int *ret_is_handed)
 {
     dblock_client *client = lock->client;
+    struct dblk_seat *called = NULL;
     dblock_status status = DBLOCK_OK;
 
     dblk_lock_client(client);
     switch (atomic_load(&lock->state)) {
     case DBLK_LOCK_HELD:
-        *ret_is_handed = client->queues != NULL && dblk_queue_hand_over(lock, now_us);
+        if (client->queues != NULL)
+            called = dblk_queue_hand_over(lock, now_us);
+        *ret_is_handed = called != NULL;
         dblk_lock_unhold(lock, DBLK_LOCK_RELEASING);
         dblk_event_forget(lock);
         if (*ret_is_handed) {
@@ -149,6 +153,8 @@ dblock_status dblk_release_begin(dblock_lock *lock, uint64_t now_us, int *ret_is
         break;
     }
     dblk_unlock_client(client);
+    if (called != NULL)
+        dblk_seat_call(called);
     return status;
 }
 
