@@ -3,7 +3,6 @@
  * advisory). */
 #include <string.h>
 
-#include "core/borrowed.h"
 #include "core/channel.h"
 #include "core/driver_steps.h"
 #include "core/error.h"
@@ -11,32 +10,49 @@
 #include "core/perform_steps.h"
 #include "core/token.h"
 
+/* Over a connection for row locks, most often the one that the take has just been answered by: who
+ * locks rows alone needs no other. */
 void dblk_perform_seed(struct dblk_attempt *attempt, uint64_t now_us, struct dblk_event *event)
 {
     dblock_client *client = attempt->client;
-    struct dblock_call call = { dblk_perform_limit(attempt, now_us, client->settings.io_us),
-        dblk_waiter_short_fd(&attempt->waiter) };
+    struct dblock_call call = { 0, dblk_waiter_short_fd(&attempt->waiter) };
+    struct dblk_channel *channel = NULL;
+    struct dblock_connection *connection;
     struct dblock_answer answer;
-    struct dblk_link *link = NULL;
     int is_reused = 0;
+    int is_watched;
     dblock_status status;
 
     memset(&answer, 0, sizeof answer);
-    /* beside a connection of the application, as the lock itself: that may be in a transaction */
-    if (dblk_is_borrowing(client) && !dblk_is_borrowed(client, DBLOCK_ROLE_ROW)) {
-        status = dblk_control_ask(client, client->driver->row.seed, &attempt->lock->subject, &call,
-            &answer, &attempt->error);
-        goto done;
+    if (dblk_waiter_verdict(&attempt->waiter) != 0) { /* nobody is going to lock that row */
+        dblk_event_failed(attempt, DBLOCK_CANCELLED, 0, event);
+        return;
     }
-    status =
-        dblk_link_lend(client, &now_us, call.deadline_us, call.cancel_fd, &link, &attempt->error);
-    if (status == DBLOCK_OK) {
-        is_reused = link->is_reused;
+    status = dblk_channel_get(client, DBLOCK_ROW, 0, &now_us, attempt->end_us, call.cancel_fd,
+        &channel, &attempt->error);
+    if (status != DBLOCK_OK) {
+        dblk_event_failed(attempt, status, 0, event);
+        return;
+    }
+    call.deadline_us = dblk_perform_limit(attempt, now_us, client->settings.io_us);
+    connection = dblk_channel_use(channel);
+    if (connection == NULL) {
+        status = dblock_error_set(&attempt->error, DBLOCK_E_CONNECTION, NULL,
+            "the connection was lost meanwhile");
+        is_reused = 1;
+    } else {
+        is_reused = channel->link->is_reused;
+        is_watched = dblk_link_begin(client, channel->link, &call);
         status = client->driver->row.seed(
-            link->connection, &call, &attempt->lock->subject, &answer, &attempt->error);
-        dblk_link_return(client, link);
+            connection, &call, &attempt->lock->subject, &answer, &attempt->error);
+        status = dblk_link_end(
+            client, channel->link, is_watched, status, DBLOCK_E_CONNECTION, &attempt->error);
+        channel->link->is_reused = 1;
+        if (status == DBLOCK_OK)
+            channel->link->heard_us = dblk_now_us();
     }
-done:
+    dblk_channel_unuse(channel);
+    dblk_channel_put(client, channel);
     if (status != DBLOCK_OK)
         dblk_event_failed(attempt, status, is_reused, event);
     else

@@ -405,6 +405,24 @@ static void stats__count_what_happens(struct contract *contract)
     assert_int_equal(DBLOCK_E_ARGUMENT, dblock_client_stats(b, &stats));
 }
 
+/* Each is a session of the server's: what is done before such a lock on a new name can be taken goes
+ * over the same one. */
+static void lock_in_a_connection__needs_no_second(struct contract *contract)
+{
+    dblock_client *client = open_client(contract, "a");
+    static const char *const names[] = { "first", "second" };
+    struct dblock_stats stats = DBLOCK_STATS_INIT;
+    size_t i;
+
+    for (i = 0; i < 2; ++i) {
+        dblock_lock *lock = take(contract, client, own_name(contract, names[i]));
+
+        expect_status(contract, DBLOCK_OK, dblock_client_stats(client, &stats));
+        assert_int_equal(1, stats.connections);
+        release(contract, lock);
+    }
+}
+
 static int can_break_row(const struct contract_database *database)
 {
     return database->breaks_row;
@@ -474,5 +492,7 @@ const struct contract_case observe_cases[] = {
     { "break__that_cannot_be_is_unsupported", break__that_cannot_be_is_unsupported, ADVISORY,
         cannot_break_advisory },
     { "stats__count_what_happens", stats__count_what_happens, ALL, NULL },
+    { "lock_in_a_connection__needs_no_second", lock_in_a_connection__needs_no_second, LIVE,
+        NULL },
     { NULL, NULL, 0, NULL },
 };

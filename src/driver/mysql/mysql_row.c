@@ -29,10 +29,19 @@ static void put_subject(
     mysql_in_bytes(connection, MYSQL_B_NAME, subject->name, subject->name_size);
 }
 
+/* After a try that got nothing: no transaction, no lock, no snapshot stays. */
+static void roll_back(struct dblock_connection *connection, const struct dblock_call *call)
+{
+    connection->has_transaction = 0;
+    if (!connection->is_dead)
+        (void)mysql_text_run(connection, "ROLLBACK", call, 0, 0, NULL);
+}
+
 dblock_status mysql_row_seed(struct dblock_connection *connection, const struct dblock_call *call,
     const struct dblock_subject *subject, struct dblock_answer *answer,
     struct dblock_error *reterr)
 {
+    dblock_status status = DBLOCK_OK;
     unsigned int code;
 
     if (connection->is_multi_writer)
@@ -42,23 +51,15 @@ dblock_status mysql_row_seed(struct dblock_connection *connection, const struct 
     answer->outcome = DBLOCK_ANSWER_YES;
     if (code != 0 && mysql_error_class(code) == MYSQL_CLASS_LOCKED)
         code = 0; /* somebody holds the row: it is there */
-    if (code != 0 && mysql_error_class(code) == MYSQL_CLASS_CONFLICT) {
-        answer->outcome = DBLOCK_ANSWER_AGAIN;
-        return DBLOCK_OK;
-    }
     if (code == 0 && connection->role == DBLOCK_ROLE_ROW) /* has no autocommit */
         code = mysql_text_run(connection, "COMMIT", call, 0, 1, NULL);
-    if (code != 0)
-        return mysql_fail(connection, reterr, "cannot make the row of \"%s\"", subject->name);
-    return DBLOCK_OK;
-}
-
-/* After a try that got nothing: no transaction, no lock, no snapshot stays. */
-static void roll_back(struct dblock_connection *connection, const struct dblock_call *call)
-{
-    connection->has_transaction = 0;
-    if (!connection->is_dead)
-        (void)mysql_text_run(connection, "ROLLBACK", call, 0, 0, NULL);
+    if (code != 0 && mysql_error_class(code) == MYSQL_CLASS_CONFLICT)
+        answer->outcome = DBLOCK_ANSWER_AGAIN;
+    else if (code != 0)
+        status = mysql_fail(connection, reterr, "cannot make the row of \"%s\"", subject->name);
+    if (code != 0 && connection->role == DBLOCK_ROLE_ROW)
+        roll_back(connection, call);
+    return status;
 }
 
 /* What a failed SELECT ... FOR UPDATE says. */
