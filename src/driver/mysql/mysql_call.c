@@ -219,15 +219,19 @@ int mysql_call_store(MYSQL *mysql, MYSQL_STMT *statement, const struct dblock_ca
     return result;
 }
 
-int mysql_call_answer(MYSQL *mysql, const struct dblock_call *call, MYSQL_RES **ret_rows)
+int mysql_call_answer(
+    MYSQL *mysql, const struct dblock_call *call, int is_here, MYSQL_RES **ret_rows)
 {
     struct waiting waiting = { mysql, call, 0, 0, 0 };
     my_bool failed = 1;
     int wanted;
 
     *ret_rows = NULL;
-    if (mysql_wire_limit(mysql, call))
+    if (mysql_wire_limit(mysql, call)) {
+        if (is_here)
+            mysql_wire_is_here(mysql);
         return mysql_read_query_result(mysql) != 0 || store(mysql, ret_rows) != 0;
+    }
     wanted = mysql_read_query_result_start(&failed, mysql);
     while (wanted != 0)
         wanted = mysql_read_query_result_cont(&failed, mysql, await(&waiting, wanted));
@@ -353,9 +357,11 @@ int mysql_call_store(MYSQL *mysql, MYSQL_STMT *statement, const struct dblock_ca
     return mysql_stmt_store_result(statement);
 }
 
-int mysql_call_answer(MYSQL *mysql, const struct dblock_call *call, MYSQL_RES **ret_rows)
+int mysql_call_answer(
+    MYSQL *mysql, const struct dblock_call *call, int is_here, MYSQL_RES **ret_rows)
 {
     (void)call;
+    (void)is_here;
     *ret_rows = NULL;
     return mysql_read_query_result(mysql) != 0 || store(mysql, ret_rows) != 0;
 }

@@ -31,8 +31,10 @@ int mysql_call_store(MYSQL *mysql, MYSQL_STMT *statement, const struct dblock_ca
 int mysql_call_send(MYSQL *mysql, const char *sql, const struct dblock_call *call);
 void mysql_call_forget(MYSQL_STMT *statement);
 void mysql_call_close(MYSQL *mysql);
-/* The answer to mysql_call_send(); `*ret_rows` NULL: it has none. 0 or not. */
-int mysql_call_answer(MYSQL *mysql, const struct dblock_call *call, MYSQL_RES **ret_rows);
+/* The answer to mysql_call_send(); `is_here`: the socket is readable. `*ret_rows` NULL: it has none.
+ * 0 or not. */
+int mysql_call_answer(
+    MYSQL *mysql, const struct dblock_call *call, int is_here, MYSQL_RES **ret_rows);
 /* The next row; NULL also if the server sent fewer columns than were asked for. */
 MYSQL_ROW mysql_call_row(MYSQL_RES *rows, unsigned int n_columns);
 

@@ -121,7 +121,7 @@ static unsigned int ask(struct dblock_connection *connection, const struct dbloc
 
     if (mysql_check_sendable(connection, call) != 0)
         return connection->error_code;
-    if (mysql_call_send(mysql, sql, call) == 0 && mysql_call_answer(mysql, call, ret_rows) == 0)
+    if (mysql_call_send(mysql, sql, call) == 0 && mysql_call_answer(mysql, call, 0, ret_rows) == 0)
         return 0;
     code = mysql_errno(mysql) != 0 ? mysql_errno(mysql) : CR_SERVER_LOST;
     mysql_note_error(connection, code, mysql_sqlstate(mysql), mysql_error(mysql), 0);

@@ -201,7 +201,7 @@ static unsigned int run_look(struct attempt *attempt)
         mysql_check_sendable(connection, attempt->call) != 0)
         return connection->error_code;
     if (mysql_call_send(connection->mysql, attempt->sql, attempt->call) != 0 ||
-        mysql_call_answer(connection->mysql, attempt->call, &rows) != 0 || rows == NULL) {
+        mysql_call_answer(connection->mysql, attempt->call, 0, &rows) != 0 || rows == NULL) {
         mysql_note_error(connection,
             mysql_errno(connection->mysql) != 0 ? mysql_errno(connection->mysql) : 2013,
             mysql_sqlstate(connection->mysql), mysql_error(connection->mysql), 0);

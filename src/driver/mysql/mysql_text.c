@@ -102,15 +102,15 @@ static void copy_row(MYSQL_RES *rows, struct mysql_text_answer *answer)
     }
 }
 
-/* The answer is on its way or here. An error may come with the rows only (GET_LOCK). */
+/* The answer is on its way, or `is_here`. An error may come with the rows only (GET_LOCK). */
 static unsigned int read_answer(struct dblock_connection *connection,
-    const struct dblock_call *call, int is_write, struct mysql_text_answer *answer)
+    const struct dblock_call *call, int is_here, int is_write, struct mysql_text_answer *answer)
 {
     MYSQL_RES *rows;
 
     if (answer != NULL)
         memset(answer, 0, sizeof *answer);
-    if (mysql_call_answer(connection->mysql, call, &rows) != 0)
+    if (mysql_call_answer(connection->mysql, call, is_here, &rows) != 0)
         return note_text_error(connection, is_write);
     if (rows == NULL)
         return 0;
@@ -131,10 +131,12 @@ unsigned int mysql_text_run(struct dblock_connection *connection, const char *sq
     if (mysql_call_send(connection->mysql, sql, call) != 0)
         return note_text_error(connection, is_write);
     if (!heed_cancel && MYSQL_IS_MARIADB_CLIENT) /* the library waits as we say: no poll before */
-        return read_answer(connection, call, is_write, answer);
+        return read_answer(connection, call, 0, is_write, answer);
     ready = dblock_fd_wait(mysql_socket(connection), POLLIN, call, heed_cancel);
-    if (ready > 0)
-        return read_answer(connection, call, is_write, answer);
+    if (ready > 0) {
+        connection->used_us = dblock_clock_us(); /* which may be long after it was sent */
+        return read_answer(connection, call, 1, is_write, answer);
+    }
     mysql_note_error(connection, 2013, "HY000", "no answer in time", is_write);
     if (!heed_cancel)
         return connection->error_code;
@@ -157,7 +159,7 @@ unsigned int mysql_text_collect(
     struct dblock_connection *connection, const struct dblock_call *call)
 {
     connection->is_answer_due = 0;
-    return read_answer(connection, call, 0, NULL);
+    return read_answer(connection, call, 0, 0, NULL);
 }
 
 /* A KILL QUERY that arrives before the server has begun the statement is forgotten when it begins:
@@ -194,7 +196,7 @@ unsigned int mysql_text_interrupt(struct dblock_connection *connection,
         is_answered = kill_until_answered(connection, killer, &call);
         mysql_connection_close(killer, killer->is_dead ? DBLOCK_CLOSE_ABORT : DBLOCK_CLOSE_POLITE);
         if (is_answered) {
-            code = read_answer(connection, &call, 0, answer);
+            code = read_answer(connection, &call, 1, 0, answer);
             /* If the statement had ended by itself, the kill may be in wait for the next
              * one: let it have one that does nothing. */
             if (!connection->is_dead)

@@ -40,10 +40,13 @@ static ssize_t read_until(MARIADB_PVIO *pvio, uchar *buffer, size_t size)
     int is_watched = wire->limit.cancel_fd == DBLOCK_CALL_IS_WATCHED;
     int fd = mysql_get_socket(pvio->mysql);
     struct pollfd descriptor = { fd, POLLIN, 0 };
-    int is_ready = 0;
+    int is_ready = wire->is_here;
     ssize_t n;
 
-    if (is_watched && pvio->type == PVIO_TYPE_UNIXSOCKET)
+    wire->is_here = 0;
+    if (is_ready)
+        ;
+    else if (is_watched && pvio->type == PVIO_TYPE_UNIXSOCKET)
         is_ready = poll(&descriptor, 1, -1) > 0;
     else if (pvio->type == PVIO_TYPE_SOCKET && !wire->is_lent &&
         wire->limit.deadline_us >= dblock_clock_us() + SLICE_US) {
@@ -115,6 +118,14 @@ int mysql_wire_limit(MYSQL *mysql, const struct dblock_call *call)
         return 0;
     find_wire(pvio)->limit = *call;
     return 1;
+}
+
+void mysql_wire_is_here(MYSQL *mysql)
+{
+    MARIADB_PVIO *pvio = mysql->net.pvio;
+
+    if (pvio != NULL && pvio->methods->read == read_until)
+        find_wire(pvio)->is_here = 1;
 }
 
 #else

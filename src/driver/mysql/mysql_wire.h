@@ -24,6 +24,7 @@ struct mysql_wire {
     PVIO_METHODS methods; /* first: what the library hands to them leads here */
     struct dblock_call limit;
     int is_lent;
+    int is_here; /* what is read next has been waited for */
 };
 
 /* For the time of one step, that of a connection of the application. Returns what its methods
@@ -32,6 +33,8 @@ PVIO_METHODS *mysql_wire_lend(struct mysql_wire *wire, MYSQL *mysql);
 
 /* Whether the wire is ours. If so, what is read and written from now on ends in time. */
 int mysql_wire_limit(MYSQL *mysql, const struct dblock_call *call);
+/* The socket is readable: the next read is not to wait for that once more. */
+void mysql_wire_is_here(MYSQL *mysql);
 
 #else
 
