@@ -4,10 +4,12 @@
  * so that it can be cancelled. sql/row.sql has the arguments. */
 #include "mysql_row.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "mysql_connection.h"
 #include "mysql_error.h"
+#include "mysql_server.h"
 #include "mysql_sql.h"
 #include "mysql_target.h"
 #include "mysql_text.h"
@@ -37,6 +39,33 @@ static void roll_back(struct dblock_connection *connection, const struct dblock_
         (void)mysql_text_run(connection, "ROLLBACK", call, 0, 0, NULL);
 }
 
+/* MariaDB has the limit in the statement itself; a connection for rows of MySQL 8 has one that is
+ * meant for waiting in line (set_session() in mysql_server.c). */
+static unsigned int limit_waiting(
+    struct dblock_connection *connection, const struct dblock_call *call, int is_short)
+{
+    char sql[64];
+
+    if (connection->role != DBLOCK_ROLE_ROW || connection->is_mariadb ||
+        connection->version < 80000)
+        return 0;
+    (void)snprintf(sql, sizeof sql, "SET innodb_lock_wait_timeout = %u",
+        is_short ? 1u : (unsigned)MYSQL_LONG_WAIT_S);
+    return mysql_text_run(connection, sql, call, 0, 0, NULL);
+}
+
+static unsigned int make_row(struct dblock_connection *connection, const struct dblock_call *call)
+{
+    unsigned int code = limit_waiting(connection, call, 1);
+
+    if (code != 0)
+        return code;
+    code = mysql_run(connection, MYSQL_ROW_SEED, call, NULL);
+    if (limit_waiting(connection, call, 0) != 0)
+        connection->is_dead = 1; /* it would not wait any more */
+    return code;
+}
+
 dblock_status mysql_row_seed(struct dblock_connection *connection, const struct dblock_call *call,
     const struct dblock_subject *subject, struct dblock_answer *answer,
     struct dblock_error *reterr)
@@ -47,7 +76,7 @@ dblock_status mysql_row_seed(struct dblock_connection *connection, const struct 
     if (connection->is_multi_writer)
         return refuse_cluster(connection, reterr);
     put_subject(connection, subject);
-    code = mysql_run(connection, MYSQL_ROW_SEED, call, NULL);
+    code = make_row(connection, call);
     answer->outcome = DBLOCK_ANSWER_YES;
     if (code != 0 && mysql_error_class(code) == MYSQL_CLASS_LOCKED)
         code = 0; /* somebody holds the row: it is there */

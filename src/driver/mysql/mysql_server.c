@@ -81,7 +81,7 @@ static unsigned int set_session(
     /* MySQL 8: a try does not wait, and a wait has its own limit (row.sql, row_wait). */
     if (connection->role == DBLOCK_ROLE_ROW && !connection->is_mariadb &&
         connection->version >= 80000)
-        settings[0].number = 100000;
+        settings[0].number = MYSQL_LONG_WAIT_S;
     if (!mysql_text_fill(sql, sizeof sql, mysql_sql_session_settings, settings, 4)) {
         mysql_note_error(connection, 2020, "HY000", "settings that are too long", 0);
         return connection->error_code;

@@ -7,6 +7,10 @@
 
 struct dblock_connection;
 
+/* Seconds that a lock of a row is waited for on MySQL 8's connections for rows: a try does not wait
+ * there, and a wait has its own limit. */
+enum { MYSQL_LONG_WAIT_S = 100000 };
+
 /* Settings of the role, facts into the connection, the clock into `answer`. 0, a native
  * code, or one of mysql_text_run()'s own. No database: the advisory prefix is empty. */
 unsigned int mysql_server_greet(struct dblock_connection *connection,
