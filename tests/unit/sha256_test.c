@@ -34,6 +34,7 @@ static void name_number__agrees_with_other_languages(void **state)
     memset(name, 'a', sizeof name);
     for (i = 0; i < sizeof lengths / sizeof lengths[0]; ++i)
         assert_true(dblock_name_number(name, lengths[i].size) == lengths[i].number);
+    assert_true(dblock_name_number("job", 3) == INT64_C(6812988570718632683)); /* dblock(7) */
     assert_true(dblock_name_number("nightly-report", 14) == INT64_C(7440995589958059143));
     assert_true(dblock_name_number("J\xC3\xB6"
                                  "b",
