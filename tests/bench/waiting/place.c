@@ -25,9 +25,10 @@ double place_log_lines(const char *pid_variable)
     const char *pid_path = pid_variable != NULL ? getenv(pid_variable) : NULL;
     const char *slash = pid_path != NULL ? strrchr(pid_path, '/') : NULL;
     char path[512];
+    char line[512];
+    int is_begin = 1;
     double n = 0;
     FILE *file;
-    int byte;
 
     if (slash == NULL)
         return -1;
@@ -35,8 +36,10 @@ double place_log_lines(const char *pid_variable)
     file = fopen(path, "r");
     if (file == NULL)
         return -1;
-    while ((byte = getc(file)) != EOF)
-        n += byte == '\n';
+    while (fgets(line, sizeof line, file) != NULL) {
+        n += is_begin && strstr(line, "checkpoint") == NULL;
+        is_begin = strchr(line, '\n') != NULL;
+    }
     (void)fclose(file);
     return n;
 }

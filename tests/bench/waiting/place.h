@@ -65,7 +65,8 @@ extern const struct place waiting_sqlite;
 
 /* The pid in the file that this variable names; 0: not known. */
 long place_pid(const char *pid_variable);
-/* Lines of the log beside that file (ci/services); -1: not known. */
+/* Lines of the log beside that file (ci/services), but for those of checkpoints, which the server makes
+ * by itself; -1: not known. */
 double place_log_lines(const char *pid_variable);
 
 #endif
