@@ -98,6 +98,40 @@ static int run_one(struct settings *settings, const struct place *place, const c
     return 0;
 }
 
+/* What plain sessions cost that LISTEN to something else: waiters of one name compare with one of
+ * them, those of many names with eight, as no more of dblock's listen in a database, and a hundred
+ * is what it would be without that limit. */
+static int tell_plain(
+    struct settings *settings, const struct place *place, const char *url, PGconn *pg)
+{
+    static const int counts[] = { 0, 1, 8, 100 };
+    PGconn *listeners[100];
+    double us[sizeof counts / sizeof counts[0]];
+    int failed = 0;
+    int n = 0;
+    size_t i;
+
+    for (i = 0; i < sizeof counts / sizeof counts[0] && !failed; ++i) {
+        for (; n < counts[i] && !failed; ++n) {
+            listeners[n] = PQconnectdb(url);
+            PQclear(PQexec(listeners[n], "LISTEN bench_other"));
+            failed = PQstatus(listeners[n]) != CONNECTION_OK;
+        }
+        us[i] = failed ? -1 : time_notify(pg);
+        failed |= us[i] < 0;
+    }
+    while (n > 0)
+        PQfinish(listeners[--n]);
+    if (failed)
+        return -1;
+    (void)printf("%-11s %-18s %.1f us; beside 1, 8, 100 that LISTEN: %.1f, %.1f, %.1f us\n",
+        place->name, "plain sessions", us[0], us[1], us[2], us[3]);
+    (void)fflush(stdout);
+    report_json(&settings->report, place->name, "plain sessions", "notify_0_us", us[0],
+        "notify_1_us", us[1], "notify_8_us", us[2], "notify_100_us", us[3], NULL);
+    return 0;
+}
+
 int notify_run(struct settings *settings, const struct place *place, const char *url)
 {
     const struct contender *contender = NULL;
@@ -109,6 +143,8 @@ int notify_run(struct settings *settings, const struct place *place, const char 
         (void)fprintf(stderr, "waiting: libpq: %s", PQerrorMessage(pg));
         failed = -1;
     }
+    if (!failed)
+        failed = tell_plain(settings, place, url, pg);
     while (!failed && (contender = contender_next(place, contender)) != NULL)
         for (has_names = 0; has_names < 2 && contender->is_lasting; ++has_names)
             failed |= run_one(settings, place, url, &contender->mechanism, has_names, pg);
