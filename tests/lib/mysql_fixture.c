@@ -114,6 +114,13 @@ unsigned int mysql_fixture_run_on(struct dblock_connection *connection, const ch
     return run_text(connection->mysql, sql, NULL);
 }
 
+int64_t mysql_fixture_number_on(struct dblock_connection *connection, const char *sql)
+{
+    int64_t number = -1;
+
+    return run_text(connection->mysql, sql, &number) == 0 ? number : -2;
+}
+
 int64_t mysql_fixture_number(MYSQL *connection, const char *format, ...)
 {
     char sql[2000];

@@ -53,8 +53,9 @@ int64_t mysql_fixture_number(MYSQL *connection, const char *format, ...)
 /* What the server calls the connection, and whether its last answer said "in a
  * transaction". */
 unsigned long mysql_fixture_server_id(const struct dblock_connection *connection);
-/* As mysql_fixture_run, on a connection of the driver, between its steps. */
+/* As mysql_fixture_run and _number, on a connection of the driver, between its steps. */
 unsigned int mysql_fixture_run_on(struct dblock_connection *connection, const char *sql);
+int64_t mysql_fixture_number_on(struct dblock_connection *connection, const char *sql);
 int mysql_fixture_is_in_transaction(const struct dblock_connection *connection);
 int mysql_fixture_is_mariadb(const struct dblock_connection *connection);
 int mysql_fixture_is_encrypted(const struct dblock_connection *connection);

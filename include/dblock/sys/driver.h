@@ -298,8 +298,9 @@ struct dblock_driver_line {
 
 /* Row and advisory: grants that live in a connection of their role. */
 struct dblock_driver_session_lock {
-    /* row only: makes the row of that name and commits, waiting for nobody; over a connection of
-     * ROLE_ROW that holds nothing, or ROLE_SHORT. YES. */
+    /* row only: makes the row of that name and commits, waiting for nobody but who makes it just
+     * now; over a connection of ROLE_ROW that holds nothing, of ROLE_SHORT or ROLE_CONTROL. YES:
+     * it is there, AGAIN. */
     dblock_status (*seed)(struct dblock_connection *connection, const struct dblock_call *call,
         const struct dblock_subject *subject, struct dblock_answer *answer,
         struct dblock_error *reterr);

@@ -39,7 +39,7 @@ struct dblock_connection {
     struct mysql_held *held; /* lent: the advisory locks that it has for us */
     char database[256];      /* lent: that of the tables; "" not known yet */
     int is_dead; /* the server is not heard on this any more */
-    uint64_t used_us; /* when something was last sent (CLOCK_BOOTTIME) */
+    uint64_t used_us; /* when something was last sent or waited for (CLOCK_BOOTTIME) */
 
     /* What kind of server it is; read once. */
     int is_mariadb;

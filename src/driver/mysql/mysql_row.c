@@ -62,7 +62,7 @@ static unsigned int make_row(struct dblock_connection *connection, const struct 
         return code;
     code = mysql_run(connection, MYSQL_ROW_SEED, call, NULL);
     if (limit_waiting(connection, call, 0) != 0)
-        connection->is_dead = 1; /* it would not wait any more */
+        connection->is_dead = 1; /* it would lose its place in line each second */
     return code;
 }
 

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- row.sql - row locks: SELECT ... FOR UPDATE in a transaction that stays open. On
--- connections of the role ROW (autocommit off, READ COMMITTED), except seed and draw.
+-- connections of the role ROW (autocommit off, READ COMMITTED); draw on others, in autocommit,
+-- and seed on either.
 
 -- name: row_take
 -- in: name
@@ -28,8 +29,10 @@ SELECT /*+ MAX_EXECUTION_TIME(?) */ 1 FROM dblock_row WHERE name = ? FOR UPDATE;
 -- out: nothing
 -- Waits for nobody who holds it: a row that is there is seen without a lock, and
 -- nothing is inserted. Two seeders at once: the second waits for the first one's
--- commit. If a holder has locked the new row by then, the duplicate check meets that
--- lock (1205): the row is there, which is all that was asked.
+-- commit, for a second at most. If a holder has locked the new row by then, the duplicate
+-- check meets that lock (1205): the row is there, which is all that was asked. On MySQL 8 the
+-- driver sets that second before, and the limit back afterwards. Without autocommit a COMMIT
+-- follows. Lost answer: repeating it is harmless.
 /*M! SET STATEMENT innodb_lock_wait_timeout = 1 FOR */
 INSERT IGNORE INTO dblock_row (name, created)
 SELECT ?, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))

@@ -8,9 +8,10 @@
 -- name: row_seed
 -- in: $1 name (bytea)
 -- out: clock
--- In autocommit. A row that is there, locked or not, is not waited for. Two that make
--- the same one: the second waits for the first one's commit, which follows at once.
--- A lost answer: repeating it is harmless.
+-- A transaction of its own, before the one that locks, most often over the same connection. A row
+-- that is there, locked or not, is not waited for. Two that make the same one: the second waits for
+-- the first one's commit, which follows at once. A lost answer, or a lazy commit that a crash
+-- forgets: repeating it is harmless.
 INSERT INTO dblock_schema.dblock_row AS r (name, since)
 VALUES ($1, pg_catalog.clock_timestamp())
 ON CONFLICT (name) DO NOTHING;
