@@ -16,9 +16,9 @@
 #include "mysql_target.h"
 #include "mysql_text.h"
 
-/* One statement in the queue: the server notices within a second that a waiting client
- * is gone, so this is only what a time-out can count to. */
-#define WAIT_SLICE_US 3600000000u
+/* One statement in the queue: the next would begin at its end. The server notices within a second
+ * that a waiting client is gone. */
+#define WAIT_SLICE_US ((uint64_t)MYSQL_LONG_WAIT_S * 1000000)
 
 static dblock_status refuse(struct dblock_connection *connection, struct dblock_error *reterr)
 {

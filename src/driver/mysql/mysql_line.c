@@ -10,12 +10,13 @@
 #include "mysql_bell.h"
 #include "mysql_connection.h"
 #include "mysql_error.h"
+#include "mysql_server.h"
 #include "mysql_sql.h"
 #include "mysql_target.h"
 #include "mysql_text.h"
 
-/* One statement in the queue of the gate: only what a time-out can count to. */
-#define STAND_SLICE_US 3600000000u
+/* One statement in the queue of the gate: the next would begin at its end. */
+#define STAND_SLICE_US ((uint64_t)MYSQL_LONG_WAIT_S * 1000000)
 /* The server ends its waits itself; this is for when it does not. */
 #define LATE_US 500000u
 #define NAP_FIRST_US 20000u

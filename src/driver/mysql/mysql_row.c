@@ -15,8 +15,10 @@
 #include "mysql_text.h"
 
 /* One statement in the server's queue lasts no longer: so long may the server go on for
- * a client that is gone. */
+ * a client that is gone. But the next one begins at the end of the queue, which is no order of
+ * arrival: then it is the whole wait, up to what ends that of a row itself. */
 #define WAIT_SLICE_US 60000000u
+#define FAIR_SLICE_US ((uint64_t)(MYSQL_LONG_WAIT_S - 1) * 1000000)
 
 static dblock_status refuse_cluster(
     const struct dblock_connection *connection, struct dblock_error *reterr)
@@ -125,6 +127,7 @@ static unsigned int wait_in_queue(struct dblock_connection *connection,
 {
     uint64_t now = dblock_clock_us();
     uint64_t end = take->wait_us < UINT64_MAX - now ? now + take->wait_us : UINT64_MAX;
+    uint64_t longest_us = take->is_fair ? FAIR_SLICE_US : WAIT_SLICE_US;
     struct mysql_text_answer answer;
     struct dblock_call wait = *call;
     char sql[1200];
@@ -136,8 +139,8 @@ static unsigned int wait_in_queue(struct dblock_connection *connection,
         uint64_t slice_us = end > now ? end - now : 0;
         struct mysql_literal literals[3];
 
-        if (slice_us > WAIT_SLICE_US)
-            slice_us = WAIT_SLICE_US;
+        if (slice_us > longest_us)
+            slice_us = longest_us;
         if (slice_us < 1000)
             slice_us = 1000; /* 0 is "no limit" to both servers */
         literals[0] = (struct mysql_literal) { MYSQL_LITERAL_SECONDS, slice_us, NULL, 0 };

@@ -7,8 +7,9 @@
 
 struct dblock_connection;
 
-/* Seconds that a lock of a row is waited for on MySQL 8's connections for rows: a try does not wait
- * there, and a wait has its own limit. */
+/* Seconds that one statement waits in a queue of the server at most: whoever has to wait longer
+ * stands at its end again. Also the limit of a lock of a row on MySQL 8's connections for rows: a try
+ * does not wait there, and a wait has its own limit. */
 enum { MYSQL_LONG_WAIT_S = 100000 };
 
 /* Settings of the role, facts into the connection, the clock into `answer`. 0, a native
