@@ -474,6 +474,37 @@ static void forked_close__keeps_the_parents_lock(void **state)
     }
 }
 
+/* A wait in order of arrival, where a place in the queue lasts for a slice. */
+static void assert_fair_is_refused(
+    struct dblock_connection *connection, int strategy, const char *hint)
+{
+    struct dblock_take take = pgsql_take_of("pooled", "o2", NULL, 0);
+
+    take.is_fair = 1;
+    assert_int_equal(YES, pgsql_take_as(&f, connection, strategy, &take)); /* waits for nothing */
+    assert_int_equal(YES, pgsql_unlock(&f, connection, strategy, "pooled"));
+    take.wait_us = 10 * SECOND;
+    assert_int_equal(-1, pgsql_take_as(&f, connection, strategy, &take));
+    assert_int_equal(DBLOCK_E_UNSUPPORTED, f.status);
+    assert_non_null(strstr(f.error.message, "in order of arrival"));
+    assert_non_null(strstr(f.error.hint, hint));
+}
+
+/* The routines keep a place in the queue: without them a slice is all that is had of it. */
+static void fair__is_refused_without_the_routines(void **state)
+{
+    struct dblock_target *target = pgsql_fixture_target(&f, f.url, "no_such_schema", 5 * SECOND);
+    struct dblock_connection *connection;
+
+    (void)state;
+    connection = pgsql_fixture_connect_to(&f, target, DBLOCK_ROLE_ADVISORY);
+    assert_non_null(connection);
+    assert_fair_is_refused(connection, DBLOCK_ADVISORY, "rights");
+    assert_false(f.driver->connection.is_alive(connection)); /* so the next one looks anew */
+    pgsql_fixture_disconnect(&f, connection, DBLOCK_CLOSE_POLITE);
+    f.driver->target_close(target);
+}
+
 /* S12, D1, D4: leases work through a pooler, advisory and tokens of row say why not. */
 static void pooler__is_noticed(void **state)
 {
@@ -509,6 +540,7 @@ static void pooler__is_noticed(void **state)
     assert_int_equal(-1, pgsql_draw(&f, pooled, DBLOCK_ROW, "pooled"));
     assert_int_equal(DBLOCK_E_UNSUPPORTED, f.status);
     assert_int_equal(YES, pgsql_unlock(&f, pooled_row, DBLOCK_ROW, "pooled"));
+    assert_fair_is_refused(pooled_row, DBLOCK_ROW, "leads to the server directly");
     pgsql_fixture_disconnect(&f, pooled, DBLOCK_CLOSE_POLITE);
     pgsql_fixture_disconnect(&f, pooled_row, DBLOCK_CLOSE_POLITE);
     f.driver->target_close(target);
@@ -559,6 +591,7 @@ int main(void)
         cmocka_unit_test_setup(break__ends_the_servers_session, renew_limit),
         cmocka_unit_test_setup(closing__frees_at_once, renew_limit),
         cmocka_unit_test_setup(forked_close__keeps_the_parents_lock, renew_limit),
+        cmocka_unit_test_setup(fair__is_refused_without_the_routines, renew_limit),
         cmocka_unit_test_setup(pooler__is_noticed, renew_limit),
     };
 

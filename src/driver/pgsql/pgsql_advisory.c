@@ -10,6 +10,7 @@
 
 #include "pgsql_error.h"
 #include "pgsql_grant.h"
+#include "pgsql_line.h"
 #include "pgsql_statement.h"
 #include "pgsql_steps.h"
 
@@ -269,6 +270,10 @@ dblock_status pgsql_advisory_take(struct dblock_connection *connection,
         return status;
     if (make_room(connection) != 0)
         return dblock_error_set(reterr, DBLOCK_E_MEMORY, NULL, "out of memory");
+    if (!connection->is_lent)
+        status = pgsql_line_check_take(connection, take, reterr);
+    if (status != DBLOCK_OK)
+        return status;
     if (take->wait_us > 0 && connection->is_lent)
         status = ask_again(connection, call, take, &is_again, answer, reterr);
     else if (take->wait_us > 0 && connection->n_ids == 0)

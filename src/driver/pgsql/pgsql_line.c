@@ -255,6 +255,22 @@ static dblock_status stand_until(struct dblock_connection *connection,
     return DBLOCK_CANCELLED;
 }
 
+dblock_status pgsql_line_check_take(struct dblock_connection *connection,
+    const struct dblock_take *take, struct dblock_error *reterr)
+{
+    if (take->wait_us == 0 || !take->is_fair || connection->has_queue)
+        return DBLOCK_OK;
+    if (!connection->is_pooled && !connection->is_holding && connection->n_ids == 0)
+        connection->is_broken = 1;
+    return dblock_error_set(reterr, DBLOCK_E_UNSUPPORTED,
+        connection->is_pooled
+            ? "use a URL that leads to the server directly, or leave DBLOCK_FAIR out"
+            : "make the tables, or grant the rights to the routines beside them, or leave DBLOCK_FAIR"
+              " out",
+        "nobody keeps his place over this connection, so lock \"%s\" cannot be waited for in order "
+        "of arrival", take->subject.name);
+}
+
 dblock_status pgsql_line_stand(struct dblock_connection *connection,
     const struct dblock_call *call, int strategy, const struct dblock_subject *subject,
     uint64_t wait_us, int is_fair, struct dblock_answer *answer, struct dblock_error *reterr)

@@ -55,6 +55,12 @@ dblock_status pgsql_line_rest(struct dblock_connection *connection, const struct
     const char *owner, struct dblock_answer *answer, struct dblock_error *reterr);
 void pgsql_line_leave(struct dblock_connection *connection);
 
+/* Row and advisory: OK, or E_UNSUPPORTED if `take` is to wait in order of arrival and cannot: without
+ * the routines that keep a place from slice to slice each slice begins at the end of the queue. They
+ * are looked for when a connection is opened, so one without them ends here: the next may have them. */
+dblock_status pgsql_line_check_take(struct dblock_connection *connection,
+    const struct dblock_take *take, struct dblock_error *reterr);
+
 /* Before the end of a connection: waits a moment for the answer to the last leave. The server's
  * would go to a closed socket, and that is two lines in its log. */
 void pgsql_line_settle(struct dblock_connection *connection);

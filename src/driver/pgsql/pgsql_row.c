@@ -280,8 +280,10 @@ dblock_status pgsql_row_take(struct dblock_connection *connection,
 {
     const struct dblock_subject *subject = &take->subject;
     int is_cancelled;
-    dblock_status status;
+    dblock_status status = pgsql_line_check_take(connection, take, reterr);
 
+    if (status != DBLOCK_OK)
+        return status;
     if (connection->is_holding) { /* one at a time; and it cannot wait for itself */
         answer->outcome = DBLOCK_ANSWER_BUSY;
         answer->remaining_us = DBLOCK_NO_END;
