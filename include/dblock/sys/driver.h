@@ -112,7 +112,8 @@ struct dblock_take {
     uint64_t ttl_us;              /* timed: the grant ends so long after the database's now */
     int64_t not_after_us;         /* database clock: a take that would be granted later is not made */
     uint64_t wait_us;             /* row, advisory: stand in the server's queue so long; 0 no */
-    int is_fair;                  /* with wait_us: strictly in order of arrival among all that say so */
+    int is_fair;                  /* with wait_us: strictly in order of arrival among all that say so;
+                                   * E_UNSUPPORTED where nobody keeps his place */
     const char *label;            /* never NULL, at most DBLOCK_LABEL_MAX bytes */
     int heeds_line;               /* lease, insert: BUSY also if somebody is first in the line of that
                                    * name, although nobody holds it (then remaining_us is 0) */
