@@ -203,8 +203,7 @@ static dblock_status end_once(const struct mysql_hold *hold, struct dblock_conne
         }
     }
     status = fail_change(hold, connection, "break", subject, answer, reterr);
-    if (!connection->is_dead)
-        (void)mysql_text_run(connection, "ROLLBACK", call, 0, 0, NULL);
+    mysql_text_roll_back(connection, call);
     connection->error_code = code;
     return status;
 }

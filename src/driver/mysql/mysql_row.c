@@ -37,8 +37,7 @@ static void put_subject(
 static void roll_back(struct dblock_connection *connection, const struct dblock_call *call)
 {
     connection->has_transaction = 0;
-    if (!connection->is_dead)
-        (void)mysql_text_run(connection, "ROLLBACK", call, 0, 0, NULL);
+    mysql_text_roll_back(connection, call);
 }
 
 /* MariaDB has the limit in the statement itself; a connection for rows of MySQL 8 has one that is

@@ -144,6 +144,12 @@ unsigned int mysql_text_run(struct dblock_connection *connection, const char *sq
     return ready < 0 ? MYSQL_TEXT_CANCELLED : MYSQL_TEXT_DEADLINE;
 }
 
+void mysql_text_roll_back(struct dblock_connection *connection, const struct dblock_call *call)
+{
+    if (!connection->is_dead && mysql_text_run(connection, "ROLLBACK", call, 0, 0, NULL) != 0)
+        connection->is_dead = 1;
+}
+
 unsigned int mysql_text_send(
     struct dblock_connection *connection, const char *sql, const struct dblock_call *call)
 {

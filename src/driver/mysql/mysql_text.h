@@ -40,6 +40,9 @@ int mysql_text_fill(char *target, size_t size, const char *sql,
 unsigned int mysql_text_run(struct dblock_connection *connection, const char *sql,
     const struct dblock_call *call, int heed_cancel, int is_write,
     struct mysql_text_answer *answer);
+/* If it cannot be sent, as the time was over, or fails, the transaction ends with the connection:
+ * it is dead. */
+void mysql_text_roll_back(struct dblock_connection *connection, const struct dblock_call *call);
 /* Sends, and leaves the answer for the next use of the connection: mysql_check_sendable()
  * then collects it. 0 or the native code. */
 unsigned int mysql_text_send(
