@@ -19,6 +19,7 @@ void dblk_attempt_set_terms(
     ret_terms->io_us = client->settings.io_us / 32 * 15;
     ret_terms->outage_us = client->settings.outage_us;
     ret_terms->needs_session = wish->is_heartbeat;
+    ret_terms->is_fair = wish->is_fair;
     ret_terms->has_line = wish->wait_us > 0 && dblk_place_is_possible(client);
 }
 

@@ -78,8 +78,9 @@ static struct dblk_step stood(struct dblk_machine *machine, const struct dblk_ev
     case DBLOCK_ANSWER_NO:
         machine->terms.has_line = 0;
         return dblk_take(machine);
-    default: /* AGAIN, or BUSY: the last try of a wait that is over goes past everybody */
-        machine->may_pass = 1;
+    default: /* AGAIN, or BUSY: the last try of a wait that is over goes past everybody, unless the
+              * others are to come in order of arrival */
+        machine->may_pass = event->outcome == DBLOCK_ANSWER_AGAIN || !machine->terms.is_fair;
         return dblk_take(machine);
     }
 }

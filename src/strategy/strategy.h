@@ -31,6 +31,7 @@ struct dblk_terms { /* what the caller asked for; constant during an acquire */
     int needs_session;
     int has_line;         /* waiters of this database can be woken */
     int is_contended;     /* an attempt that does not wait would most likely be for nothing */
+    int is_fair;          /* in order of arrival */
 };
 
 struct dblk_machine {

@@ -268,6 +268,61 @@ static void fair__survives_a_waiter_that_leaves(struct contract *contract)
     expect_status(contract, DBLOCK_OK, jobs[2]->status);
 }
 
+struct passer { /* on the way of a grant to whoever comes after the job */
+    struct contract_job *job;
+    atomic_int is_granted;
+    dblock_status released;
+};
+
+static void *pass_on(void *context)
+{
+    struct passer *passer = context;
+
+    if (job_ends(passer->job, 10000) && passer->job->status == DBLOCK_OK) {
+        atomic_store(&passer->is_granted, 1);
+        passer->released = dblock_release(passer->job->lock, NULL);
+    }
+    return NULL;
+}
+
+/* Who gives it back and wants it again comes after the one that waited, also in the moment in
+ * which the name is free and that one on its way. */
+static void fair__who_comes_back_is_behind(struct contract *contract)
+{
+    enum { N_ROUNDS = 6, ARRIVING_MS = 150 };
+    const char *name = own_name(contract, "x");
+    dblock_client *a = open_client(contract, "a");
+    dblock_client *b = open_client(contract, "b");
+    struct dblock_options options = own_options(contract);
+    int n_passed = 0;
+    int i;
+
+    options.wait_ms = 20000;
+    options.flags = DBLOCK_FAIR;
+    for (i = 0; i < N_ROUNDS; ++i) {
+        dblock_lock *lock = take(contract, a, name);
+        struct passer passer = {
+            start_in_line(contract, b, name, &options, 1), 0, DBLOCK_BUSY };
+        struct dblock_error error;
+        pthread_t thread;
+        dblock_lock *again = NULL;
+        dblock_status status;
+
+        assert_int_equal(0, pthread_create(&thread, NULL, pass_on, &passer));
+        (void)test_readable(-1, ARRIVING_MS); /* one shows a moment before one has the place */
+        (void)dblock_release(lock, NULL);
+        status = dblock_acquire(a, name, &options, &again, &error);
+        n_passed += !atomic_load(&passer.is_granted);
+        if (status == DBLOCK_OK)
+            (void)dblock_release(again, NULL);
+        dblock_lock_free(again);
+        (void)pthread_join(thread, NULL);
+        expect_status(contract, DBLOCK_OK, status);
+        expect_status(contract, DBLOCK_OK, passer.released);
+    }
+    assert_int_equal(0, n_passed);
+}
+
 /* Well before the look that makes good for a wake-up that was lost. */
 static void close__wakes_those_who_wait(struct contract *contract)
 {
@@ -345,6 +400,7 @@ const struct contract_case queue_cases[] = {
     { "exported_grant__is_not_handed_over", exported_grant__is_not_handed_over, RECORDED, NULL },
     { "fair__is_in_order_of_arrival", fair__is_in_order_of_arrival, ALL, has_line },
     { "fair__keeps_the_order_for_long", fair__keeps_the_order_for_long, LIVE, has_line },
+    { "fair__who_comes_back_is_behind", fair__who_comes_back_is_behind, ALL, has_line },
     { "fair__survives_a_waiter_that_leaves", fair__survives_a_waiter_that_leaves, ALL, has_line },
     { "close__wakes_those_who_wait", close__wakes_those_who_wait, ALL, has_line },
     { "fair__is_refused_where_nobody_can_be_woken", fair__is_refused_where_nobody_can_be_woken,

@@ -14,13 +14,13 @@
 
 enum { NOW_US = 50000000, WAIT_US = 3000000 };
 
-static const struct dblk_terms waiting = { NOW_US + WAIT_US, 8000000, UINT64_MAX, 0, 0, 0 };
-static const struct dblk_terms contended = { NOW_US + WAIT_US, 8000000, UINT64_MAX, 0, 0, 1 };
-static const struct dblk_terms contended_over = { NOW_US, 8000000, UINT64_MAX, 0, 0, 1 };
-static const struct dblk_terms trying = { NOW_US, 8000000, 0, 0, 0, 0 };
-static const struct dblk_terms over = { NOW_US - 8000000, 8000000, 0, 0, 0, 0 };
-static const struct dblk_terms hurried = { NOW_US, 100000, 0, 0, 0, 0 };
-static const struct dblk_terms for_ever = { UINT64_MAX, 8000000, UINT64_MAX, 0, 0, 0 };
+static const struct dblk_terms waiting = { NOW_US + WAIT_US, 8000000, UINT64_MAX, 0, 0, 0, 0 };
+static const struct dblk_terms contended = { NOW_US + WAIT_US, 8000000, UINT64_MAX, 0, 0, 1, 0 };
+static const struct dblk_terms contended_over = { NOW_US, 8000000, UINT64_MAX, 0, 0, 1, 0 };
+static const struct dblk_terms trying = { NOW_US, 8000000, 0, 0, 0, 0, 0 };
+static const struct dblk_terms over = { NOW_US - 8000000, 8000000, 0, 0, 0, 0, 0 };
+static const struct dblk_terms hurried = { NOW_US, 100000, 0, 0, 0, 0, 0 };
+static const struct dblk_terms for_ever = { UINT64_MAX, 8000000, UINT64_MAX, 0, 0, 0, 0 };
 
 static struct dblk_machine machine_at(const struct dblk_terms *terms, enum dblk_stage stage)
 {

@@ -14,10 +14,10 @@
 
 enum { NOW_US = 50000000, IO_US = 8000000, WAIT_US = 3000000 };
 
-static const struct dblk_terms waiting = { NOW_US + WAIT_US, IO_US, UINT64_MAX, 0, 0, 0 };
-static const struct dblk_terms with_session = { NOW_US + WAIT_US, IO_US, UINT64_MAX, 1, 0, 0 };
-static const struct dblk_terms trying = { NOW_US, IO_US, 0, 0, 0, 0 };
-static const struct dblk_terms for_ever = { UINT64_MAX, IO_US, UINT64_MAX, 0, 0, 0 };
+static const struct dblk_terms waiting = { NOW_US + WAIT_US, IO_US, UINT64_MAX, 0, 0, 0, 0 };
+static const struct dblk_terms with_session = { NOW_US + WAIT_US, IO_US, UINT64_MAX, 1, 0, 0, 0 };
+static const struct dblk_terms trying = { NOW_US, IO_US, 0, 0, 0, 0, 0 };
+static const struct dblk_terms for_ever = { UINT64_MAX, IO_US, UINT64_MAX, 0, 0, 0, 0 };
 
 static struct dblk_machine machine_at(const struct dblk_terms *terms, enum dblk_stage stage)
 {

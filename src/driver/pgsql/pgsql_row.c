@@ -88,9 +88,16 @@ static dblock_status end_attempt(struct pgsql_message *message,
     return pgsql_message_fini(message, status, answer);
 }
 
+/* A try takes a row that is free for the moment in which the first of those who wait is on his way
+ * to it. Not one that is to be in order of arrival: whoever waits has the turn, or waits for it. */
+static int heeds_turn(const struct dblock_connection *connection, const struct dblock_take *take)
+{
+    return take->is_fair && connection->has_queue && !connection->is_lent;
+}
+
 /* `slice_us` above 0: stands in the server's queue so long. */
 static dblock_status attempt(struct dblock_connection *connection, const struct dblock_call *call,
-    const struct dblock_subject *subject, uint64_t slice_us, int *ret_is_cancelled,
+    const struct dblock_subject *subject, int is_heeding, uint64_t slice_us, int *ret_is_cancelled,
     struct dblock_answer *answer, struct dblock_error *reterr)
 {
     struct pgsql_parameters parameters;
@@ -106,6 +113,9 @@ static dblock_status attempt(struct dblock_connection *connection, const struct 
         pgsql_put_line(&parameters, connection->target, DBLOCK_ROW, subject);
         pgsql_message_add(&message, STATEMENT_ROW_ARM, &parameters);
         pgsql_message_add_quiet(&message, STATEMENT_ROW_WAIT, NULL);
+        put_turn(&parameters, connection, subject);
+        pgsql_message_add(&message, STATEMENT_ROW_TAKE_TURN, &parameters);
+    } else if (is_heeding) {
         put_turn(&parameters, connection, subject);
         pgsql_message_add(&message, STATEMENT_ROW_TAKE_TURN, &parameters);
     } else {
@@ -207,7 +217,7 @@ static dblock_status attempt_slice(struct dblock_connection *connection,
     if (connection->has_queue)
         return attempt_as_first(
             connection, &step, subject, slice_us, ret_is_cancelled, answer, reterr);
-    return attempt(connection, &step, subject, slice_us, ret_is_cancelled, answer, reterr);
+    return attempt(connection, &step, subject, 0, slice_us, ret_is_cancelled, answer, reterr);
 }
 
 /* Ends what is left of a wait in line. Only a connection without a pooler has any. */
@@ -292,7 +302,8 @@ dblock_status pgsql_row_take(struct dblock_connection *connection,
     if (take->wait_us > 0)
         status = wait_for(connection, call, take, answer, reterr);
     else
-        status = attempt(connection, call, subject, 0, &is_cancelled, answer, reterr);
+        status = attempt(connection, call, subject, heeds_turn(connection, take), 0,
+            &is_cancelled, answer, reterr);
     if (status == DBLOCK_OK && answer->outcome == DBLOCK_ANSWER_YES) {
         connection->is_holding = 1;
         answer->remaining_us = DBLOCK_NO_END;
