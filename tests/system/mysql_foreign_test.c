@@ -230,6 +230,29 @@ static void changed_session__grants_nothing(void **state)
     end();
 }
 
+/* The session that answers has not prepared what is executed: it is prepared there, unseen. */
+static void unknown_statement__is_prepared_anew(void **state)
+{
+    struct dblock_connection *first, *second;
+
+    (void)state;
+    begin(NULL);
+    first = come(DBLOCK_ROLE_ADVISORY);
+    second = come(DBLOCK_ROLE_ADVISORY);
+    assert_int_equal(YES, lock(first, "anew", 0));
+    assert_int_equal(YES, unlock(first, "anew"));
+    session_proxy_route(proxy, 1);
+    assert_int_equal(YES, lock(first, "anew", 0));
+    assert_int_equal(BUSY, lock(mine, "anew", 0));
+    assert_int_equal(YES, unlock(first, "anew"));
+    assert_int_equal(YES, lock(mine, "anew", 0));
+    assert_int_equal(YES, unlock(mine, "anew"));
+    session_proxy_route(proxy, -1);
+    leave(first);
+    leave(second);
+    end();
+}
+
 static int open_all(void **state)
 {
     (void)state;
@@ -256,6 +279,7 @@ int main(void)
         cmocka_unit_test(old_server__is_refused_for_advisory),
         cmocka_unit_test(lent_session__is_refused_for_advisory),
         cmocka_unit_test(changed_session__grants_nothing),
+        cmocka_unit_test(unknown_statement__is_prepared_anew),
     };
 
     return cmocka_run_group_tests(tests, open_all, close_all);

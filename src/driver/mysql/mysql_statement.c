@@ -272,8 +272,8 @@ static int has_its_columns(
     return mysql_stmt_field_count(handle) == n && !mysql_more_results(connection->mysql);
 }
 
-unsigned int mysql_run(struct dblock_connection *connection, enum mysql_statement_id id,
-    const struct dblock_call *call, struct mysql_result *ret_result)
+static unsigned int execute(struct dblock_connection *connection, enum mysql_statement_id id,
+    const struct dblock_call *call)
 {
     MYSQL_STMT *handle;
 
@@ -282,14 +282,29 @@ unsigned int mysql_run(struct dblock_connection *connection, enum mysql_statemen
     if (mysql_check_sendable(connection, call) != 0)
         return connection->error_code;
     handle = connection->statements[id];
-    if (mysql_call_execute(connection->mysql, handle, call) != 0) {
-        note_statement_error(connection, handle, statements[id].is_write);
-        if (connection->error_code == 1243) { /* the server does not know it any more */
-            mysql_call_forget(handle);
-            connection->statements[id] = NULL;
-        }
-        return connection->error_code;
+    if (mysql_call_execute(connection->mysql, handle, call) == 0)
+        return 0;
+    note_statement_error(connection, handle, statements[id].is_write);
+    if (connection->error_code == 1243) { /* to be prepared anew */
+        mysql_call_forget(handle);
+        connection->statements[id] = NULL;
     }
+    return connection->error_code;
+}
+
+unsigned int mysql_run(struct dblock_connection *connection, enum mysql_statement_id id,
+    const struct dblock_call *call, struct mysql_result *ret_result)
+{
+    MYSQL_STMT *handle;
+    unsigned int code = execute(connection, id, call);
+
+    /* The server does not know it any more, and has done nothing. What is in a transaction begins
+     * that again, as this session may not be the one in which it began. */
+    if (code == 1243 && (connection->mysql->server_status & SERVER_STATUS_IN_TRANS) == 0)
+        code = execute(connection, id, call);
+    if (code != 0)
+        return code;
+    handle = connection->statements[id];
     if (!has_its_columns(connection, handle, id)) {
         mysql_note_error(connection, 2027, "HY000",
             "the server answered with another result than it was asked for", statements[id].is_write);
