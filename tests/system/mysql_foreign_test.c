@@ -253,6 +253,26 @@ static void unknown_statement__is_prepared_anew(void **state)
     end();
 }
 
+/* Something has set the session anew: it is no session for row locks any more, and nobody is to be
+ * refused over it a second time. */
+static void session_that_was_set_anew__is_given_up(void **state)
+{
+    struct dblock_connection *rows = mysql_fixture_connect(&fixture, DBLOCK_ROLE_ROW);
+    struct dblock_take take = mysql_take_of("anew", "owner", NULL, 0);
+    struct dblock_subject subject = mysql_subject("anew");
+
+    (void)state;
+    assert_non_null(rows);
+    mysql_fixture_limit(&fixture, 10000000, -1);
+    assert_int_equal(DBLOCK_OK,
+        fixture.driver->row.seed(rows, &fixture.call, &subject, &fixture.answer, &fixture.error));
+    assert_int_equal(0, mysql_fixture_run_on(rows, "SET autocommit = 1"));
+    (void)mysql_take_as(&fixture, rows, DBLOCK_ROW, &take);
+    assert_int_equal(DBLOCK_E_UNSUPPORTED, fixture.status);
+    assert_false(fixture.driver->connection.is_alive(rows));
+    fixture.driver->connection.close(rows, DBLOCK_CLOSE_ABORT);
+}
+
 static int open_all(void **state)
 {
     (void)state;
@@ -280,6 +300,7 @@ int main(void)
         cmocka_unit_test(lent_session__is_refused_for_advisory),
         cmocka_unit_test(changed_session__grants_nothing),
         cmocka_unit_test(unknown_statement__is_prepared_anew),
+        cmocka_unit_test(session_that_was_set_anew__is_given_up),
     };
 
     return cmocka_run_group_tests(tests, open_all, close_all);

@@ -203,7 +203,7 @@ dblock_status mysql_row_take(struct dblock_connection *connection, const struct 
         return DBLOCK_OK;
     }
     if (!mysql_is_in_transaction(connection)) {
-        roll_back(connection, call);
+        connection->is_dead = 1; /* its session may have been set anew: the next one may do */
         return dblock_error_set(reterr, DBLOCK_E_UNSUPPORTED,
             "connect to the server itself, or turn multiplexing off",
             "cannot lock the row of \"%s\": something between here and the server ends "
