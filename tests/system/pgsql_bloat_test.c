@@ -11,7 +11,7 @@
 
 #include "pgsql_fixture.h"
 
-enum { SECOND = 1000000, N_BEATS = 10000, N_GRANTS = 2000, PAGES_MAX = 4 };
+enum { SECOND = 1000000, N_BEATS = 100000, N_GRANTS = 2000, PAGES_MAX = 4 };
 
 static struct pgsql_fixture f;
 static struct dblock_connection *a;
@@ -26,8 +26,7 @@ static int64_t count_pages(const char *table)
     return pgsql_number(f.plain, sql);
 }
 
-/* At the default ttl of 30 s a heartbeat comes every 10 s: 8,640 a day. (100,000 of
- * them end with the same pages; each waits for the disk, which makes a long test.) */
+/* At the default ttl of 30 s a heartbeat comes every 10 s: these are those of eleven days. */
 static void heartbeats__leave_no_pages_and_no_dead_rows_behind(void **state)
 {
     int64_t pages_before;
