@@ -10,6 +10,27 @@
 #include "core/perform_steps.h"
 #include "core/token.h"
 
+static DBLOCK_COLD_ dblock_status lost_meanwhile(struct dblk_attempt *attempt)
+{
+    return dblock_error_set(
+        &attempt->error, DBLOCK_E_CONNECTION, NULL, "the connection was lost meanwhile");
+}
+
+/* The channel in use for both. One that is used again may be found stale. */
+static int is_reused_channel(const struct dblk_channel *channel)
+{
+    return channel->link == NULL || channel->link->is_reused;
+}
+
+static void note_use(struct dblk_channel *channel, dblock_status status, uint64_t now_us)
+{
+    if (channel->link == NULL)
+        return;
+    channel->link->is_reused = 1;
+    if (status == DBLOCK_OK)
+        channel->link->heard_us = now_us;
+}
+
 /* Over a connection for row locks, most often the one that the take has just been answered by: who
  * locks rows alone needs no other. */
 void dblk_perform_seed(struct dblk_attempt *attempt, uint64_t now_us, struct dblk_event *event)
@@ -19,7 +40,7 @@ void dblk_perform_seed(struct dblk_attempt *attempt, uint64_t now_us, struct dbl
     struct dblk_channel *channel = NULL;
     struct dblock_connection *connection;
     struct dblock_answer answer;
-    int is_reused = 0;
+    int is_reused;
     int is_watched;
     dblock_status status;
 
@@ -36,21 +57,17 @@ void dblk_perform_seed(struct dblk_attempt *attempt, uint64_t now_us, struct dbl
     }
     call.deadline_us = dblk_perform_limit(attempt, now_us, client->settings.io_us);
     connection = dblk_channel_use(channel);
-    if (connection == NULL) {
-        status = dblock_error_set(&attempt->error, DBLOCK_E_CONNECTION, NULL,
-            "the connection was lost meanwhile");
-        is_reused = 1;
-    } else {
-        is_reused = channel->link->is_reused;
-        is_watched = dblk_link_begin(client, channel->link, &call);
-        status = client->driver->row.seed(
-            connection, &call, &attempt->lock->subject, &answer, &attempt->error);
+    is_reused = is_reused_channel(channel);
+    is_watched = connection != NULL && dblk_link_begin(client, channel->link, &call);
+    status = connection == NULL
+        ? lost_meanwhile(attempt)
+        : client->driver->row.seed(
+              connection, &call, &attempt->lock->subject, &answer, &attempt->error);
+    if (is_watched)
         status = dblk_link_end(
             client, channel->link, is_watched, status, DBLOCK_E_CONNECTION, &attempt->error);
-        channel->link->is_reused = 1;
-        if (status == DBLOCK_OK)
-            channel->link->heard_us = dblk_now_us();
-    }
+    event->now_us = dblk_now_us();
+    note_use(channel, status, event->now_us);
     dblk_channel_unuse(channel);
     dblk_channel_put(client, channel);
     if (status != DBLOCK_OK)
@@ -190,7 +207,7 @@ void dblk_perform_take_connection(
     }
     memset(&answer, 0, sizeof answer);
     connection = dblk_channel_use(channel);
-    is_reused = channel->link == NULL || channel->link->is_reused;
+    is_reused = is_reused_channel(channel);
     attempt->sent_us = now_us;
     call.deadline_us = dblk_perform_limit(
         attempt, dblk_later(attempt->sent_us, wait_us), client->settings.io_us);
@@ -198,8 +215,7 @@ void dblk_perform_take_connection(
     dblk_perform_fill_take(attempt, wait_us, 0, &take);
     is_watched = connection != NULL && wait_us == 0 && dblk_link_begin(client, channel->link, &call);
     status = connection == NULL
-        ? dblock_error_set(
-              &attempt->error, DBLOCK_E_CONNECTION, NULL, "the connection was lost meanwhile")
+        ? lost_meanwhile(attempt)
         : dblk_connection_steps(client, attempt->lock->strategy->id)->take(
               connection, &call, &take, attempt->wish->busy != NULL ? attempt->holder : NULL,
               &answer, &attempt->error);
@@ -210,11 +226,7 @@ void dblk_perform_take_connection(
     if (status == DBLOCK_OK && answer.outcome == DBLOCK_ANSWER_YES &&
         event->now_us - attempt->sent_us > client->settings.ttl_us / 3)
         status = prove_late(attempt, connection, &event->now_us);
-    if (channel->link != NULL) {
-        channel->link->is_reused = 1; /* the next use may find it stale */
-        if (status == DBLOCK_OK)
-            channel->link->heard_us = event->now_us;
-    }
+    note_use(channel, status, event->now_us);
     dblk_channel_unuse(channel);
     if (status == DBLOCK_OK && answer.outcome == DBLOCK_ANSWER_YES && attempt->wish->is_fenced) {
         status = fence(attempt, channel, &event->now_us, &answer);
