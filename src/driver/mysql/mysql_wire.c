@@ -44,11 +44,9 @@ static ssize_t read_until(MARIADB_PVIO *pvio, uchar *buffer, size_t size)
     ssize_t n;
 
     wire->is_here = 0;
-    if (is_ready)
-        ;
-    else if (is_watched && pvio->type == PVIO_TYPE_UNIXSOCKET)
+    if (!is_ready && is_watched && pvio->type == PVIO_TYPE_UNIXSOCKET)
         is_ready = poll(&descriptor, 1, -1) > 0;
-    else if (pvio->type == PVIO_TYPE_SOCKET && !wire->is_lent &&
+    else if (!is_ready && pvio->type == PVIO_TYPE_SOCKET && !wire->is_lent &&
         wire->limit.deadline_us >= dblock_clock_us() + SLICE_US) {
         n = recv(fd, buffer, size, 0);
         if (n >= 0 || !is_passing(errno))

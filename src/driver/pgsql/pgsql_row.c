@@ -88,14 +88,9 @@ static dblock_status end_attempt(struct pgsql_message *message,
     return pgsql_message_fini(message, status, answer);
 }
 
-/* A try takes a row that is free for the moment in which the first of those who wait is on his way
- * to it. Not one that is to be in order of arrival: whoever waits has the turn, or waits for it. */
-static int heeds_turn(const struct dblock_connection *connection, const struct dblock_take *take)
-{
-    return take->is_fair && connection->has_queue && !connection->is_lent;
-}
-
-/* `slice_us` above 0: stands in the server's queue so long. */
+/* `slice_us` above 0: stands in the server's queue so long. Else it is a try, which takes a row that
+ * is free for the moment in which the first of those who wait is on his way to it. Not one that
+ * `is_heeding`: whoever waits has the turn, or waits for it. */
 static dblock_status attempt(struct dblock_connection *connection, const struct dblock_call *call,
     const struct dblock_subject *subject, int is_heeding, uint64_t slice_us, int *ret_is_cancelled,
     struct dblock_answer *answer, struct dblock_error *reterr)
@@ -113,9 +108,8 @@ static dblock_status attempt(struct dblock_connection *connection, const struct 
         pgsql_put_line(&parameters, connection->target, DBLOCK_ROW, subject);
         pgsql_message_add(&message, STATEMENT_ROW_ARM, &parameters);
         pgsql_message_add_quiet(&message, STATEMENT_ROW_WAIT, NULL);
-        put_turn(&parameters, connection, subject);
-        pgsql_message_add(&message, STATEMENT_ROW_TAKE_TURN, &parameters);
-    } else if (is_heeding) {
+    }
+    if (slice_us > 0 || is_heeding) {
         put_turn(&parameters, connection, subject);
         pgsql_message_add(&message, STATEMENT_ROW_TAKE_TURN, &parameters);
     } else {
@@ -302,7 +296,7 @@ dblock_status pgsql_row_take(struct dblock_connection *connection,
     if (take->wait_us > 0)
         status = wait_for(connection, call, take, answer, reterr);
     else
-        status = attempt(connection, call, subject, heeds_turn(connection, take), 0,
+        status = attempt(connection, call, subject, take->is_fair && connection->has_queue, 0,
             &is_cancelled, answer, reterr);
     if (status == DBLOCK_OK && answer->outcome == DBLOCK_ANSWER_YES) {
         connection->is_holding = 1;

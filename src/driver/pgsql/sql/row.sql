@@ -34,9 +34,10 @@ SELECT CASE WHEN EXISTS (SELECT 1 FROM locked) THEN true
 -- name: row_take_turn
 -- in: $1 name (bytea), $2 and $3 key of the turn
 -- out: as row_take
--- For who waits: takes it only if the turn is this session's, or nobody's. The turn belongs to
--- the transaction then, and what the session has from standing in line is given back: whoever
--- comes next waits for the turn, and gets it when this transaction has ended.
+-- For who waits, or tries in order of arrival: takes it only if the turn is this session's, or
+-- nobody has it or waits for it. The turn belongs to the transaction then, and what the session
+-- has from standing in line is given back: whoever comes next waits for the turn, and gets it when
+-- this transaction has ended.
 WITH turn AS MATERIALIZED (
     SELECT pg_catalog.pg_try_advisory_xact_lock($2::integer, $3::integer) AS is_mine
 ), locked AS MATERIALIZED (
