@@ -357,6 +357,16 @@ int mysql_take(struct mysql_fixture *fixture, struct dblock_connection *connecti
     return mysql_take_as(fixture, connection, strategy, &take);
 }
 
+int mysql_seed(
+    struct mysql_fixture *fixture, struct dblock_connection *connection, const char *name)
+{
+    struct dblock_subject subject = mysql_subject(name);
+
+    LIMIT();
+    fixture->status = fixture->driver->row.seed(connection, &fixture->call, &subject, REST);
+    return tell(fixture);
+}
+
 int mysql_drop(struct mysql_fixture *fixture, struct dblock_connection *connection, int strategy,
     const char *name, const char *owner, uint64_t keep_us)
 {

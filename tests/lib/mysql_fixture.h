@@ -85,6 +85,9 @@ int mysql_take(struct mysql_fixture *fixture, struct dblock_connection *connecti
     const char *name, const char *owner, const char *session, uint64_t ttl_us);
 int mysql_take_as(struct mysql_fixture *fixture, struct dblock_connection *connection,
     int strategy, const struct dblock_take *take);
+/* The row of the strategy row. */
+int mysql_seed(
+    struct mysql_fixture *fixture, struct dblock_connection *connection, const char *name);
 int mysql_drop(struct mysql_fixture *fixture, struct dblock_connection *connection, int strategy,
     const char *name, const char *owner, uint64_t keep_us);
 int mysql_extend(struct mysql_fixture *fixture, struct dblock_connection *connection,

@@ -83,16 +83,13 @@ static int is_waiting(void *context)
 static void take_first(struct dblock_connection *connection, int strategy)
 {
     struct dblock_take take = mysql_take_of("long", "first", NULL, 0);
-    struct dblock_subject subject = mysql_subject("long");
 
     if (strategy == DBLOCK_LEASE) {
         assert_int_equal(YES, mysql_stand(&fixture, connection, strategy, "long", SECOND));
         return;
     }
     if (strategy == DBLOCK_ROW)
-        assert_int_equal(DBLOCK_OK,
-            fixture.driver->row.seed(
-                connection, &fixture.call, &subject, &fixture.answer, &fixture.error));
+        assert_int_equal(YES, mysql_seed(&fixture, connection, "long"));
     assert_int_equal(YES, mysql_take_as(&fixture, connection, strategy, &take));
 }
 

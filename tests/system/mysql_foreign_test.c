@@ -259,13 +259,10 @@ static void session_that_was_set_anew__is_given_up(void **state)
 {
     struct dblock_connection *rows = mysql_fixture_connect(&fixture, DBLOCK_ROLE_ROW);
     struct dblock_take take = mysql_take_of("anew", "owner", NULL, 0);
-    struct dblock_subject subject = mysql_subject("anew");
 
     (void)state;
     assert_non_null(rows);
-    mysql_fixture_limit(&fixture, 10000000, -1);
-    assert_int_equal(DBLOCK_OK,
-        fixture.driver->row.seed(rows, &fixture.call, &subject, &fixture.answer, &fixture.error));
+    assert_int_equal(YES, mysql_seed(&fixture, rows, "anew"));
     assert_int_equal(0, mysql_fixture_run_on(rows, "SET autocommit = 1"));
     (void)mysql_take_as(&fixture, rows, DBLOCK_ROW, &take);
     assert_int_equal(DBLOCK_E_UNSUPPORTED, fixture.status);

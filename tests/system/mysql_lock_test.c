@@ -59,16 +59,6 @@ static int tear_down(void **state)
     return 0;
 }
 
-static int seed(struct dblock_connection *connection, const char *name)
-{
-    struct dblock_subject subject = mysql_subject(name);
-
-    mysql_fixture_limit(&fixture, 20 * SECOND, -1);
-    fixture.status = fixture.driver->row.seed(
-        connection, &fixture.call, &subject, &fixture.answer, &fixture.error);
-    return fixture.status == DBLOCK_OK ? fixture.answer.outcome : -1;
-}
-
 static int take(int strategy, struct dblock_connection *connection, const char *name,
     uint64_t wait_us)
 {
@@ -126,8 +116,8 @@ static void row__excludes_by_an_open_transaction(void **state)
 {
     (void)state;
     assert_int_equal(take(DBLOCK_ROW, rows[0], "row", 0), DBLOCK_ANSWER_UNSEEDED);
-    assert_int_equal(seed(shorter, "row"), YES);
-    assert_int_equal(seed(shorter, "row"), YES);
+    assert_int_equal(mysql_seed(&fixture, shorter, "row"), YES);
+    assert_int_equal(mysql_seed(&fixture, shorter, "row"), YES);
     assert_int_equal(take(DBLOCK_ROW, rows[0], "row", 0), YES);
     assert_int_equal(prove(DBLOCK_ROW, rows[0], "row"), YES);
     assert_int_equal(ping(rows[0]), YES);
@@ -138,8 +128,8 @@ static void row__excludes_by_an_open_transaction(void **state)
     assert_false(mysql_fixture_is_in_transaction(rows[1])); /* nothing is left open */
     assert_int_equal(prove(DBLOCK_ROW, rows[1], "row"), NO);
     /* seeding waits for nobody, also from a row connection */
-    assert_int_equal(seed(shorter, "row"), YES);
-    assert_int_equal(seed(rows[1], "row2"), YES);
+    assert_int_equal(mysql_seed(&fixture, shorter, "row"), YES);
+    assert_int_equal(mysql_seed(&fixture, rows[1], "row2"), YES);
     assert_int_equal(take(DBLOCK_ROW, rows[1], "row2", 0), YES);
     assert_int_equal(drop(DBLOCK_ROW, rows[1], "row2"), YES);
     assert_int_equal(drop(DBLOCK_ROW, rows[1], "row2"), NO);
@@ -160,7 +150,7 @@ static void row__names_are_bytes(void **state)
 
     (void)state;
     for (i = 0; i < sizeof names / sizeof *names; ++i)
-        assert_int_equal(seed(shorter, names[i]), YES);
+        assert_int_equal(mysql_seed(&fixture, shorter, names[i]), YES);
     assert_int_equal(take(DBLOCK_ROW, rows[0], names[0], 0), YES);
     for (i = 1; i < sizeof names / sizeof *names; ++i) {
         assert_int_equal(take(DBLOCK_ROW, rows[1], names[i], i % 2 * 100000), YES);
@@ -203,8 +193,8 @@ static void check_bounded_waits(int strategy, struct dblock_connection **connect
 static void waits__end_in_time(void **state)
 {
     (void)state;
-    assert_int_equal(seed(shorter, "wait"), YES);
-    assert_int_equal(seed(shorter, "wait2"), YES);
+    assert_int_equal(mysql_seed(&fixture, shorter, "wait"), YES);
+    assert_int_equal(mysql_seed(&fixture, shorter, "wait2"), YES);
     check_bounded_waits(DBLOCK_ROW, rows);
     check_bounded_waits(DBLOCK_ADVISORY, locks);
 }
@@ -294,7 +284,7 @@ static void check_cancel(int strategy, struct dblock_connection **connections)
 static void waits__are_handed_over_and_cancelled(void **state)
 {
     (void)state;
-    assert_int_equal(seed(shorter, "queue"), YES);
+    assert_int_equal(mysql_seed(&fixture, shorter, "queue"), YES);
     check_hand_over(DBLOCK_ROW, rows);
     check_hand_over(DBLOCK_ADVISORY, locks);
     check_cancel(DBLOCK_ROW, rows);
@@ -304,7 +294,7 @@ static void waits__are_handed_over_and_cancelled(void **state)
 static void row__ends_with_its_connection(void **state)
 {
     (void)state;
-    assert_int_equal(seed(shorter, "killed"), YES);
+    assert_int_equal(mysql_seed(&fixture, shorter, "killed"), YES);
     assert_int_equal(take(DBLOCK_ROW, rows[0], "killed", 0), YES);
     assert_int_equal(mysql_fixture_run(plain, "KILL CONNECTION %lu", mysql_fixture_server_id(rows[0])), 0);
     assert_int_equal(take(DBLOCK_ROW, rows[1], "killed", 2 * SECOND), YES);
@@ -518,8 +508,8 @@ static void lists__show_what_the_server_tells(void **state)
     struct heard heard;
 
     (void)state;
-    assert_int_equal(seed(shorter, "list1"), YES);
-    assert_int_equal(seed(shorter, "list2"), YES);
+    assert_int_equal(mysql_seed(&fixture, shorter, "list1"), YES);
+    assert_int_equal(mysql_seed(&fixture, shorter, "list2"), YES);
     assert_int_equal(take(DBLOCK_ROW, rows[0], "list2", 0), YES);
     assert_int_equal(list(DBLOCK_ROW, NULL, "list", 0, &heard), 1);
     assert_string_equal(heard.grants[0].name, "list2");
@@ -544,8 +534,8 @@ static void lists__show_what_the_server_tells(void **state)
 static void purge__leaves_rows_that_are_locked(void **state)
 {
     (void)state;
-    assert_int_equal(seed(shorter, "old1"), YES);
-    assert_int_equal(seed(shorter, "old2"), YES);
+    assert_int_equal(mysql_seed(&fixture, shorter, "old1"), YES);
+    assert_int_equal(mysql_seed(&fixture, shorter, "old2"), YES);
     assert_int_equal(take(DBLOCK_ROW, rows[0], "old1", 0), YES);
     assert_int_equal(mysql_fixture_run(plain, "UPDATE dblock_row SET created = created - 7200000000 "
                                               "WHERE name = 'old2'"),

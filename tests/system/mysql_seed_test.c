@@ -50,16 +50,6 @@ static int tear_down(void **state)
     return 0;
 }
 
-static int seed(struct dblock_connection *connection, const char *name)
-{
-    struct dblock_subject subject = mysql_subject(name);
-
-    mysql_fixture_limit(&fixture, 20 * SECOND, -1);
-    fixture.status = fixture.driver->row.seed(
-        connection, &fixture.call, &subject, &fixture.answer, &fixture.error);
-    return fixture.status == DBLOCK_OK ? fixture.answer.outcome : -1;
-}
-
 static int64_t read_limit(int i)
 {
     return mysql_fixture_number_on(connections[i], "SELECT @@innodb_lock_wait_timeout");
@@ -77,7 +67,7 @@ static void row_that_is_being_made__is_there(void **state)
 
         assert_int_equal(0, mysql_fixture_run(plain, "START TRANSACTION"));
         assert_int_equal(0, mysql_fixture_run(plain, "INSERT INTO dblock_row VALUES ('race', 1)"));
-        assert_int_equal(YES, seed(connections[i], "race"));
+        assert_int_equal(YES, mysql_seed(&fixture, connections[i], "race"));
         assert_true(test_now_ms() - begun_ms < 10000); /* of the 20 s that the call has */
         assert_int_equal(0, mysql_fixture_run(plain, "ROLLBACK"));
         assert_false(mysql_fixture_is_in_transaction(connections[i]));
@@ -93,12 +83,13 @@ static void row_that_was_made__leaves_the_limit_of_a_wait(void **state)
 
     (void)state;
     for (i = 0; i < N_CONNECTIONS; ++i) {
+        const char *name = i == ROW ? "row" : "short";
         int64_t limit = read_limit(i);
 
         assert_true(limit > 0);
-        assert_int_equal(YES, seed(connections[i], i == ROW ? "row" : "short")); /* a new one */
+        assert_int_equal(YES, mysql_seed(&fixture, connections[i], name)); /* a new one */
         assert_int_equal(limit, read_limit(i));
-        assert_int_equal(YES, seed(connections[i], i == ROW ? "row" : "short"));
+        assert_int_equal(YES, mysql_seed(&fixture, connections[i], name));
         assert_int_equal(limit, read_limit(i));
     }
 }
@@ -115,7 +106,7 @@ static void *run_late(void *context)
     struct late *late = context;
 
     if (!late->is_break) {
-        late->outcome = seed(connections[ROW], "late");
+        late->outcome = mysql_seed(&fixture, connections[ROW], "late");
         return NULL;
     }
     late->outcome = mysql_break(&fixture, connections[SHORT], DBLOCK_LEASE, "late", 0);
