@@ -124,10 +124,10 @@ static void transaction__can_lock_and_be_guarded(void **state)
         options.strategy = strategies[i];
         run(pooled, "BEGIN");
         expect(DBLOCK_OK,
-            dblock_pgsql_acquire_in(direct, pooled, "joined", &options, NULL, &error));
-        expect_busy(strategies[i], "joined");
+            dblock_pgsql_acquire_in(direct, pooled, schema, &options, NULL, &error));
+        expect_busy(strategies[i], schema);
         run(pooled, "COMMIT");
-        expect(DBLOCK_OK, take(direct, strategies[i], "joined", &lock));
+        expect(DBLOCK_OK, take(direct, strategies[i], schema, &lock));
         give_back(lock);
     }
     expect(DBLOCK_OK, take(direct, DBLOCK_LEASE, "guarded", &lock));
