@@ -18,7 +18,7 @@ static dblock_client *open_attentive(struct contract *contract, const char *labe
 static void expect_lost_once(
     struct contract *contract, dblock_lock *lock, struct hearing *hearing, int cause)
 {
-    assert_true(test_until(has_heard_lost, hearing, TTL_MS + SLACK_MS));
+    assert_true(test_until(has_heard_lost, hearing, hearing->ttl_ms + SLACK_MS));
     assert_int_equal(cause, atomic_load(&hearing->cause));
     assert_int_equal(cause, dblock_lock_cause(lock));
     assert_int_equal(0, atomic_load(&hearing->was_held));
@@ -36,7 +36,7 @@ static void expect_lost_once(
 static void broken_grant__is_told_by_callback(struct contract *contract)
 {
     const char *name = own_name(contract, "x");
-    struct hearing hearing = { 0 };
+    struct hearing hearing = { .ttl_ms = STEADY_TTL_MS };
     dblock_client *a = open_attentive(contract, "a");
     dblock_client *b = open_client(contract, "b");
     dblock_lock *lock = take_hearing(contract, a, name, &hearing);
@@ -73,12 +73,12 @@ static void live_grant__is_lost_with_its_connection(struct contract *contract)
 static void heartbeat_grant__survives_its_connections(struct contract *contract)
 {
     const char *name = own_name(contract, "x");
-    struct hearing hearing = { 0 };
+    struct hearing hearing = { .ttl_ms = STEADY_TTL_MS };
     dblock_client *client = open_client(contract, NULL);
     dblock_lock *lock = take_hearing(contract, client, name, &hearing);
 
     contract->database->cut();
-    test_pass_ms(2 * TTL_MS); /* several heartbeats later */
+    test_pass_ms(STEADY_TTL_MS + 300); /* longer than without heartbeats */
     assert_int_equal(1, dblock_lock_is_held(lock));
     expect_status(contract, DBLOCK_OK, dblock_confirm(lock, &contract->error));
     assert_int_equal(0, atomic_load(&hearing.n_lost));
@@ -88,7 +88,7 @@ static void heartbeat_grant__survives_its_connections(struct contract *contract)
 static void deleted_session__is_told_by_callback(struct contract *contract)
 {
     const char *name = own_name(contract, "x");
-    struct hearing hearing = { 0 };
+    struct hearing hearing = { .ttl_ms = STEADY_TTL_MS };
     dblock_client *client = open_client(contract, NULL);
     dblock_lock *lock = take_hearing(contract, client, name, &hearing);
 
@@ -256,12 +256,12 @@ static void expiring__does_not_come_while_heartbeats_do(struct contract *contrac
     struct dblock_options options = own_options(contract);
     struct hearing hearing = { 0 };
 
-    options.ttl_ms = 1200; /* belief would end at 1050 */
+    options.ttl_ms = STEADY_TTL_MS; /* belief would end at 2100 */
     options.expiring_ms = 100;
     options.on_event = hear;
     options.context = &hearing;
     (void)take_with(contract, client, own_name(contract, "x"), &options);
-    test_pass_ms(1600);
+    test_pass_ms(STEADY_TTL_MS + 300);
     assert_int_equal(0, atomic_load(&hearing.n_expiring));
     assert_int_equal(0, atomic_load(&hearing.n_lost));
 }
@@ -275,13 +275,13 @@ static void restored__comes_when_the_database_is_back(struct contract *contract)
     uint64_t end_ms;
     dblock_lock *lock;
 
-    options.ttl_ms = 1000; /* a heartbeat at 333; belief ends at 875 */
-    options.expiring_ms = 500;
+    options.ttl_ms = STEADY_TTL_MS; /* a heartbeat at 800; belief ends at 2100 */
+    options.expiring_ms = 1000;
     options.on_event = hear;
     options.context = &hearing;
     lock = take_with(contract, client, own_name(contract, "x"), &options);
     contract->database->set_down(1);
-    end_ms = test_now_ms() + 3000;
+    end_ms = test_now_ms() + 5000;
     while (atomic_load(&hearing.n_expiring) == 0 && test_now_ms() < end_ms)
         test_pass_ms(2);
     contract->database->set_down(0);

@@ -35,7 +35,9 @@ dblock_lock *take_hearing(
 {
     struct dblock_options options = own_options(contract);
 
-    options.ttl_ms = HEARING_TTL_MS;
+    if (hearing->ttl_ms == 0)
+        hearing->ttl_ms = HEARING_TTL_MS;
+    options.ttl_ms = hearing->ttl_ms;
     options.on_event = hear;
     options.context = hearing;
     hearing->client = client;

@@ -5,10 +5,14 @@
 
 #include "contract.h"
 
-enum { HEARING_TTL_MS = 700 }; /* of take_hearing() */
+enum {
+    HEARING_TTL_MS = 700, /* of take_hearing(), where a test waits for the end of a grant */
+    STEADY_TTL_MS = 2400 /* where a heartbeat has to get through first, on a busy machine too */
+};
 
 /* What on_event heard. */
 struct hearing {
+    uint64_t ttl_ms; /* 0: HEARING_TTL_MS */
     atomic_int n_lost;
     atomic_int n_expiring;
     atomic_int n_restored;
@@ -26,7 +30,7 @@ struct hearing {
 void hear(const struct dblock_event *event, void *hearing);
 int has_heard_lost(void *hearing); /* for test_until() */
 
-/* Takes the name with the ttl above; what happens to it is noted in `hearing`. */
+/* Takes the name with the ttl of `hearing`; what happens to it is noted in `hearing`. */
 dblock_lock *take_hearing(
     struct contract *contract, dblock_client *client, const char *name, struct hearing *hearing);
 
