@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* pgsql_late_take_test.c - a take of a lease that gets the gate just after another's commit, having
- * seen the name free: its second statement neither takes nor locks the row of the new grant, so the
- * owner's release finds nobody on it. By the statements alone, as no timing stages this. And a
- * heartbeat that waits for its row until its time is over.
+ * seen the name free, or held by a grant that has ended: its later statements neither take, nor
+ * clear away, nor lock the row of the new grant, so the owner's release finds nobody on it. By the
+ * statements alone, as no timing stages this. And a heartbeat that waits for its row until its time
+ * is over.
  * Runs beside others. Also on pgsql18. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +29,7 @@ static struct pgsql_fixture f;
 static struct dblock_connection *holder, *rival;
 
 /* With the schema of the test in the place of the one that the driver replaces. */
-static void run_late(
+static PGresult *run_late(
     const char *template, int n_parameters, const Oid *types, const char *const *values)
 {
     static const char mark[] = "dblock_schema.";
@@ -43,17 +44,20 @@ static void run_late(
     result = PQexecParams(f.plain, sql, n_parameters, types, values, NULL, NULL, 0);
     if (PQresultStatus(result) != PGRES_TUPLES_OK)
         fail_msg("%s", PQerrorMessage(f.plain));
-    assert_int_equal(0, PQntuples(result));
-    PQclear(result);
+    return result;
 }
 
 /* Holder takes, the late one runs `take`, the holder gives back while that is not committed. */
 static void expect_left_alone(
     const char *take, int n_parameters, const Oid *types, const char *const *values)
 {
+    PGresult *taken;
+
     assert_int_equal(YES, pgsql_take(&f, holder, DBLOCK_LEASE, "late", "holder", NULL, 60000000));
     pgsql_run(f.plain, "BEGIN; SELECT set_config('dblock.gate', 'mine', true)");
-    run_late(take, n_parameters, types, values);
+    taken = run_late(take, n_parameters, types, values);
+    assert_int_equal(0, PQntuples(taken));
+    PQclear(taken);
     assert_int_equal(YES, pgsql_drop(&f, holder, DBLOCK_LEASE, "late", "holder", 0));
     pgsql_run(f.plain, "COMMIT");
     assert_int_equal(0,
@@ -78,6 +82,34 @@ static void late_take_of_many__leaves_the_new_grant_alone(void **state)
 
     (void)state;
     expect_left_alone(pgsql_sql_lease_many_take, 7, types, values);
+}
+
+/* The grant that was to be cleared away as it had ended is another one meanwhile, and in force. */
+static void late_clear__leaves_the_new_grant_alone(void **state)
+{
+    static const struct {
+        int strategy;
+        const char *clear;
+    } both[] = { { DBLOCK_LEASE, pgsql_sql_lease_clear },
+        { DBLOCK_INSERT, pgsql_sql_insert_clear } };
+    static const Oid types[1] = { BYTEA };
+    static const char *const values[] = { "late" };
+    PGresult *answer;
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof both / sizeof both[0]; ++i) {
+        assert_int_equal(
+            YES, pgsql_take(&f, holder, both[i].strategy, "late", "holder", NULL, 60000000));
+        pgsql_run(f.plain, "BEGIN; SELECT set_config('dblock.gate', 'mine', true)");
+        answer = run_late(both[i].clear, 1, types, values);
+        assert_string_equal("t", PQgetvalue(answer, 0, 0)); /* nobody stands on one to clear */
+        assert_string_equal("f", PQgetvalue(answer, 0, 1));
+        assert_string_equal("no", PQgetvalue(answer, 0, 2));
+        PQclear(answer);
+        assert_int_equal(YES, pgsql_drop(&f, holder, both[i].strategy, "late", "holder", 0));
+        pgsql_run(f.plain, "COMMIT");
+    }
 }
 
 /* ------------------------------------------------------------- a late heartbeat */
@@ -176,6 +208,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(late_take__leaves_the_new_grant_alone),
         cmocka_unit_test(late_take_of_many__leaves_the_new_grant_alone),
+        cmocka_unit_test(late_clear__leaves_the_new_grant_alone),
         cmocka_unit_test(late_heartbeat__or_a_take_and_never_both),
     };
 

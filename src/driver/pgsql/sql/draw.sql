@@ -16,9 +16,10 @@
 -- Durable, with the sequences' log before it. Killed or the answer lost: a number is skipped.
 WITH seen AS MATERIALIZED (
     SELECT CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
-            ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END AS is_in_force
+            ELSE coalesce((SELECT s.expires_at > pg_catalog.clock_timestamp()
+                FROM dblock_schema.dblock_session AS s WHERE s.id = l.session), false)
+            END AS is_in_force
     FROM dblock_schema.dblock_lease AS l
-        LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
     WHERE l.name = $1 AND l.owner = $2
 ), mine AS MATERIALIZED (
     SELECT l.token
@@ -56,9 +57,10 @@ SELECT pg_catalog.clock_timestamp(), EXISTS (SELECT 1 FROM written),
 -- waits for that, or finds the row locked.
 WITH seen AS MATERIALIZED (
     SELECT CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
-            ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END AS is_in_force
+            ELSE coalesce((SELECT s.expires_at > pg_catalog.clock_timestamp()
+                FROM dblock_schema.dblock_session AS s WHERE s.id = l.session), false)
+            END AS is_in_force
     FROM dblock_schema.dblock_insert AS l
-        LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
     WHERE l.name = $1 AND l.owner = $2
 ), mine AS MATERIALIZED (
     SELECT l.token

@@ -8,24 +8,25 @@
 -- out: as lease_gate
 -- As lease_gate, on its table. The gates are the same: of two that take one name under
 -- both strategies at the same instant one is told AGAIN, and gets it the next time.
-SELECT me.expires_at,
-    CASE WHEN pg_catalog.clock_timestamp() <= $3 AND ($2 IS NULL OR me.id IS NOT NULL)
-            AND (l.owner IS NULL OR ($4 AND CASE WHEN l.session IS NULL
-                THEN l.expires_at <= pg_catalog.clock_timestamp()
-                ELSE coalesce(s.expires_at <= pg_catalog.clock_timestamp(), true) END))
+SELECT seen.my_expires_at,
+    CASE WHEN pg_catalog.clock_timestamp() <= $3
+            AND ($2 IS NULL OR seen.my_expires_at IS NOT NULL) AND (seen.other IS NULL OR $4)
         THEN pg_catalog.set_config('dblock.gate',
             CASE WHEN $5 IS NOT NULL AND NOT pg_catalog.pg_try_advisory_xact_lock_shared($5, $6)
                 THEN 'line'
                 WHEN pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended(
                 pg_catalog.encode($1, 'hex') COLLATE "C", 7201)) THEN 'mine' ELSE 'no' END,
             true) END,
-    CASE WHEN l.owner IS NOT NULL THEN ROW(l, s.expires_at) END,
+    seen.other,
     pg_catalog.clock_timestamp()
-FROM (SELECT 1) AS one
-    LEFT JOIN dblock_schema.dblock_insert AS l ON l.name = $1
-    LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
-    LEFT JOIN dblock_schema.dblock_session AS me
-        ON me.id = $2 AND me.expires_at > pg_catalog.clock_timestamp();
+FROM (
+    SELECT (SELECT me.expires_at FROM dblock_schema.dblock_session AS me
+            WHERE me.id = $2 AND me.expires_at > pg_catalog.clock_timestamp()) AS my_expires_at,
+        (SELECT ROW(l, (SELECT s.expires_at FROM dblock_schema.dblock_session AS s
+                WHERE s.id = l.session))
+            FROM dblock_schema.dblock_insert AS l
+            WHERE l.name = $1 AND l.owner IS NOT NULL) AS other
+    OFFSET 0) AS seen;
 
 -- name: insert_clear
 -- in: as lease_clear
@@ -38,6 +39,8 @@ WITH seen AS MATERIALIZED (
         LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
     WHERE l.name = $1 AND l.owner IS NOT NULL
         AND pg_catalog.current_setting('dblock.gate', true) = 'mine'
+        AND CASE WHEN l.session IS NULL THEN l.expires_at <= pg_catalog.clock_timestamp()
+            ELSE coalesce(s.expires_at <= pg_catalog.clock_timestamp(), true) END
 ), unlocked AS MATERIALIZED (
     SELECT 1 AS one
     FROM dblock_schema.dblock_insert AS l
@@ -57,7 +60,8 @@ WITH seen AS MATERIALIZED (
                 AND ((SELECT seen.is_gone FROM seen) OR EXISTS (SELECT 1 FROM ended))))
     RETURNING 1
 )
-SELECT EXISTS (SELECT 1 FROM unlocked), EXISTS (SELECT 1 FROM cleared),
+SELECT EXISTS (SELECT 1 FROM unlocked) OR NOT EXISTS (SELECT 1 FROM seen),
+    EXISTS (SELECT 1 FROM cleared),
     CASE WHEN NOT EXISTS (SELECT 1 FROM cleared)
         THEN pg_catalog.set_config('dblock.gate', 'no', true) END;
 
@@ -120,9 +124,10 @@ RETURNING pg_catalog.clock_timestamp(),
 -- the name or the purge comes.
 WITH seen AS MATERIALIZED (
     SELECT CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
-            ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END AS is_in_force
+            ELSE coalesce((SELECT s.expires_at > pg_catalog.clock_timestamp()
+                FROM dblock_schema.dblock_session AS s WHERE s.id = l.session), false)
+            END AS is_in_force
     FROM dblock_schema.dblock_insert AS l
-        LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
     WHERE l.name = $1 AND l.owner = $2
 ), mine AS MATERIALIZED (
     SELECT 1 AS one
@@ -149,11 +154,11 @@ SELECT pg_catalog.clock_timestamp(), EXISTS (SELECT 1 FROM extended),
 SELECT pg_catalog.clock_timestamp(),
     CASE WHEN l.name IS NULL THEN NULL
         WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
-        ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END,
-    ROW(l, s.expires_at)
+        ELSE coalesce((SELECT s.expires_at > pg_catalog.clock_timestamp()
+            FROM dblock_schema.dblock_session AS s WHERE s.id = l.session), false) END,
+    ROW(l, (SELECT s.expires_at FROM dblock_schema.dblock_session AS s WHERE s.id = l.session))
 FROM (SELECT 1) AS one
-    LEFT JOIN dblock_schema.dblock_insert AS l ON l.name = $1
-    LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session;
+    LEFT JOIN dblock_schema.dblock_insert AS l ON l.name = $1;
 
 -- name: insert_end
 -- in: as lease_end
@@ -163,9 +168,10 @@ FROM (SELECT 1) AS one
 WITH seen AS MATERIALIZED (
     SELECT l.owner, l.session,
         CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
-            ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END AS is_in_force
+            ELSE coalesce((SELECT s.expires_at > pg_catalog.clock_timestamp()
+                FROM dblock_schema.dblock_session AS s WHERE s.id = l.session), false)
+            END AS is_in_force
     FROM dblock_schema.dblock_insert AS l
-        LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
     WHERE l.name = $1 AND l.owner IS NOT NULL AND ($2 = 0 OR l.token = $2)
 ), mine AS MATERIALIZED (
     SELECT 1 AS one

@@ -18,15 +18,17 @@
 
 -- name: lease_gate
 -- in: $1 name (bytea), $2 my session (bytea) or NULL: timed, $3 not_after (us since 2000),
---   $4 also for a grant that has ended (bool), $5 and $6 key of the line that is heeded, or
---   NULL
+--   $4 also for a name that another has, as his grant has ended (bool), $5 and $6 key of the
+--   line that is heeded, or NULL
 -- out: one row: my session's expires_at (NULL: over), 'mine' if the gate is mine, 'no' if it
 --   is not, 'line' if somebody is first in line (NULL: not tried for), somebody else's grant,
 --   in force or not (NULL: none, or given back), as a record of its whole row and its
 --   session's expires_at; clock, later than what was judged here
--- One column for the whole row: its ten, through three joins and in the description of the
--- answer, would cost the server a third of the take. In a record, because the row's own
+-- One column for the whole row: its ten, in the description of the answer, would cost the server
+-- a third of the take. In a record, because the row's own
 -- type is another one once the tables are made anew.
+-- One row each of two tables, looked up by its key, whatever the planner knows of them: told to
+-- join, it reads all sessions into a hash table as long as they are some dozens, at each take.
 -- One snapshot. Busy: a grant in force is seen. Nothing is tried for, written or waited
 -- for, and the holder is told from the same snapshot.
 -- Two takers of a free name: one gets the gate, the other goes away with nothing at once
@@ -38,30 +40,34 @@
 -- My own session is checked here. If it is ended before the commit, the grant is one that
 -- names a session which is gone: ended for everybody, and its client is told by its next
 -- heartbeat.
-SELECT me.expires_at,
-    CASE WHEN pg_catalog.clock_timestamp() <= $3 AND ($2 IS NULL OR me.id IS NOT NULL)
-            AND (l.owner IS NULL OR ($4 AND CASE WHEN l.session IS NULL
-                THEN l.expires_at <= pg_catalog.clock_timestamp()
-                ELSE coalesce(s.expires_at <= pg_catalog.clock_timestamp(), true) END))
+SELECT seen.my_expires_at,
+    CASE WHEN pg_catalog.clock_timestamp() <= $3
+            AND ($2 IS NULL OR seen.my_expires_at IS NOT NULL) AND (seen.other IS NULL OR $4)
         THEN pg_catalog.set_config('dblock.gate',
             CASE WHEN $5 IS NOT NULL AND NOT pg_catalog.pg_try_advisory_xact_lock_shared($5, $6)
                 THEN 'line'
                 WHEN pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended(
                 pg_catalog.encode($1, 'hex') COLLATE "C", 7201)) THEN 'mine' ELSE 'no' END,
             true) END,
-    CASE WHEN l.owner IS NOT NULL THEN ROW(l, s.expires_at) END,
+    seen.other,
     pg_catalog.clock_timestamp()
-FROM (SELECT 1) AS one
-    LEFT JOIN dblock_schema.dblock_lease AS l ON l.name = $1
-    LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
-    LEFT JOIN dblock_schema.dblock_session AS me
-        ON me.id = $2 AND me.expires_at > pg_catalog.clock_timestamp();
+FROM (
+    SELECT (SELECT me.expires_at FROM dblock_schema.dblock_session AS me
+            WHERE me.id = $2 AND me.expires_at > pg_catalog.clock_timestamp()) AS my_expires_at,
+        (SELECT ROW(l, (SELECT s.expires_at FROM dblock_schema.dblock_session AS s
+                WHERE s.id = l.session))
+            FROM dblock_schema.dblock_lease AS l
+            WHERE l.name = $1 AND l.owner IS NOT NULL) AS other
+    OFFSET 0) AS seen;
 
 -- name: lease_clear
 -- in: $1 name (bytea)
--- out: was the row free of locks, was it cleared, a setting: if not, lease_take does nothing
+-- out: was there none to clear, or free of locks; was it cleared; a setting: if not, lease_take
+--   does nothing
 -- After lease_gate, and only with the gate. Writes into the row that its grant has ended,
 -- as its owner would have; if it names a session that has expired, that session is ended.
+-- A grant in force, which somebody got since it was found to have ended, is not touched, and
+-- its row not locked: its owner's release would find somebody on it.
 -- The session: deleted unless a heartbeat came first (session.sql). Two that end one
 -- session from two of its names: the second waits for the first one's commit, deletes
 -- nothing, and finds it gone the next time. A session that is gone is gone for ever, so a
@@ -76,6 +82,8 @@ WITH seen AS MATERIALIZED (
         LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
     WHERE l.name = $1 AND l.owner IS NOT NULL
         AND pg_catalog.current_setting('dblock.gate', true) = 'mine'
+        AND CASE WHEN l.session IS NULL THEN l.expires_at <= pg_catalog.clock_timestamp()
+            ELSE coalesce(s.expires_at <= pg_catalog.clock_timestamp(), true) END
 ), unlocked AS MATERIALIZED (
     SELECT 1 AS one
     FROM dblock_schema.dblock_lease AS l
@@ -97,7 +105,8 @@ WITH seen AS MATERIALIZED (
                 AND ((SELECT seen.is_gone FROM seen) OR EXISTS (SELECT 1 FROM ended))))
     RETURNING 1
 )
-SELECT EXISTS (SELECT 1 FROM unlocked), EXISTS (SELECT 1 FROM cleared),
+SELECT EXISTS (SELECT 1 FROM unlocked) OR NOT EXISTS (SELECT 1 FROM seen),
+    EXISTS (SELECT 1 FROM cleared),
     CASE WHEN NOT EXISTS (SELECT 1 FROM cleared)
         THEN pg_catalog.set_config('dblock.gate', 'no', true) END;
 
@@ -200,9 +209,10 @@ RETURNING pg_catalog.clock_timestamp(),
 -- away since the snapshot; the caller looks again to tell these apart.
 WITH seen AS MATERIALIZED (
     SELECT CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
-            ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END AS is_in_force
+            ELSE coalesce((SELECT s.expires_at > pg_catalog.clock_timestamp()
+                FROM dblock_schema.dblock_session AS s WHERE s.id = l.session), false)
+            END AS is_in_force
     FROM dblock_schema.dblock_lease AS l
-        LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
     WHERE l.name = $1 AND l.owner = $2
 ), mine AS MATERIALIZED (
     SELECT 1 AS one
@@ -231,11 +241,11 @@ SELECT pg_catalog.clock_timestamp(), EXISTS (SELECT 1 FROM extended),
 SELECT pg_catalog.clock_timestamp(),
     CASE WHEN l.name IS NULL THEN NULL
         WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
-        ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END,
-    ROW(l, s.expires_at)
+        ELSE coalesce((SELECT s.expires_at > pg_catalog.clock_timestamp()
+            FROM dblock_schema.dblock_session AS s WHERE s.id = l.session), false) END,
+    ROW(l, (SELECT s.expires_at FROM dblock_schema.dblock_session AS s WHERE s.id = l.session))
 FROM (SELECT 1) AS one
-    LEFT JOIN dblock_schema.dblock_lease AS l ON l.name = $1
-    LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session;
+    LEFT JOIN dblock_schema.dblock_lease AS l ON l.name = $1;
 
 -- name: lease_end
 -- in: $1 name (bytea), $2 token; 0: any; $3 and $4 key of the line
@@ -249,9 +259,10 @@ FROM (SELECT 1) AS one
 WITH seen AS MATERIALIZED (
     SELECT l.owner, l.session,
         CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
-            ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END AS is_in_force
+            ELSE coalesce((SELECT s.expires_at > pg_catalog.clock_timestamp()
+                FROM dblock_schema.dblock_session AS s WHERE s.id = l.session), false)
+            END AS is_in_force
     FROM dblock_schema.dblock_lease AS l
-        LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
     WHERE l.name = $1 AND l.owner IS NOT NULL AND ($2 = 0 OR l.token = $2)
 ), mine AS MATERIALIZED (
     SELECT 1 AS one
