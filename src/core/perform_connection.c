@@ -221,7 +221,7 @@ void dblk_perform_take_connection(
               &answer, &attempt->error);
     if (is_watched)
         status = dblk_link_end(
-            client, channel->link, is_watched, status, DBLOCK_E_CONNECTION, &attempt->error);
+            client, channel->link, is_watched, status, DBLOCK_E_UNCERTAIN, &attempt->error);
     event->now_us = dblk_now_us();
     if (status == DBLOCK_OK && answer.outcome == DBLOCK_ANSWER_YES &&
         event->now_us - attempt->sent_us > client->settings.ttl_us / 3)

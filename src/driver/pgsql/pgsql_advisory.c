@@ -164,7 +164,7 @@ static dblock_status attempt(struct dblock_connection *connection, const struct 
     dblock_status status;
 
     pgsql_message_init(
-        &message, connection, call, "take advisory", subject->name, PGSQL_READS);
+        &message, connection, call, "take advisory", subject->name, PGSQL_WRITES);
     pgsql_advisory_put(&parameters, connection, id);
     if (connection->is_lent) { /* the session may have it by the application, or another client */
         pgsql_message_add(&message, STATEMENT_ADVISORY_PROVE, &parameters);

@@ -33,7 +33,7 @@ static dblock_status wait_slice(struct dblock_connection *connection,
     pgsql_advisory_put(&parameters, connection, waiting->id);
     pgsql_put_text(&parameters, slice);
     pgsql_message_init(&message, connection, call, "take advisory", subject->name,
-        PGSQL_READS | PGSQL_WAITS);
+        PGSQL_WRITES | PGSQL_WAITS);
     pgsql_message_add(&message, STATEMENT_ADVISORY_ARM, &parameters);
     pgsql_message_add_quiet(&message, STATEMENT_ADVISORY_WAIT, NULL);
     pgsql_message_add(&message, STATEMENT_ADVISORY_WAITED, NULL);
@@ -65,7 +65,7 @@ static dblock_status wait_first(struct dblock_connection *connection,
     pgsql_advisory_put(&parameters, connection, waiting->id);
     pgsql_put_int32(&parameters, (int32_t)(slice_us / 1000 + 1));
     pgsql_message_init(&message, connection, call, "take advisory", subject->name,
-        PGSQL_READS | PGSQL_WAITS);
+        PGSQL_WRITES | PGSQL_WAITS);
     status = pgsql_message_ask(&message, STATEMENT_ADVISORY_FIRST, &parameters, reterr);
     if (status == DBLOCK_OK)
         status = pgsql_advisory_judge(connection, subject, message.results[0], answer, reterr);
@@ -106,7 +106,7 @@ static dblock_status wait_slices(struct dblock_connection *connection,
     pgsql_put_int64(&parameters, waiting->id);
     pgsql_put_int32(&parameters, PQbackendPID(connection->pg));
     pgsql_message_init(&message, connection, &step, "take advisory", subject->name,
-        PGSQL_READS | PGSQL_WAITS);
+        PGSQL_WRITES | PGSQL_WAITS);
     status = pgsql_message_ask(&message, STATEMENT_ADVISORY_QUEUE, &parameters, reterr);
     if (status == DBLOCK_OK) {
         const PGresult *result = message.results[0];

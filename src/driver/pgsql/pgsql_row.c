@@ -67,7 +67,7 @@ static void begin_attempt(struct pgsql_message *message, struct dblock_connectio
     const struct dblock_call *call, const char *name, int flags)
 {
     pgsql_message_init(
-        message, connection, call, "take row", name, PGSQL_READS | PGSQL_OWN_BOUNDS | flags);
+        message, connection, call, "take row", name, PGSQL_WRITES | PGSQL_OWN_BOUNDS | flags);
     if (PQtransactionStatus(connection->pg) != PQTRANS_IDLE)
         pgsql_message_add_quiet(message, STATEMENT_ROLLBACK, NULL);
     pgsql_message_add_begin(message);

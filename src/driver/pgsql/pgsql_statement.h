@@ -24,7 +24,7 @@
 
 enum { /* flags of a message */
     PGSQL_READS = 0,          /* without effect: a lost answer is not uncertain */
-    PGSQL_WRITES = 1 << 0,
+    PGSQL_WRITES = 1 << 0,    /* or locks, until the server sees the end of the connection */
     PGSQL_WAITS = 1 << 1,     /* heeds call->cancel_fd by a cancel request */
     PGSQL_CONNECTS = 1 << 2,  /* heeds call->cancel_fd by giving up the connection */
     PGSQL_OWN_BOUNDS = 1 << 3 /* BEGIN and COMMIT are the caller's */
