@@ -66,6 +66,7 @@ static int try_with_cut(int role, int strategy, uint64_t wait_us, unsigned int a
         assert_int_equal(DBLOCK_ANSWER_YES, outcome);
     }
     pgsql_fixture_disconnect(&f, connection, DBLOCK_CLOSE_POLITE);
+    f.driver->target_close(target);
     return was_cut;
 }
 
