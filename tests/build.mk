@@ -167,7 +167,7 @@ endif
 # processes that has seconds for its turns, or a client with a short I/O limit, does not fit into them
 # with a sanitizer on two processors.
 once := $(if $(filter release cov,$(FLAVOUR)),,%/pgsql_bloat_test %/pgsql_quiet_test %/crowd_test \
-    %/pgsql_durable_test %/keeper_test %_cut_test %_hang_test %_notice_test %/cable.sh %/bank_test \
+    %/many_names_test %/pgsql_durable_test %/keeper_test %_cut_test %_hang_test %_notice_test %/cable.sh %/bank_test \
     %/mysql_galera_test %/mysql_galera_guard_test)
 # MORE_TESTS: of another build, as PROGRAM or PROGRAM@SERVER (ci/run).
 chosen_tests = $(foreach suite,$(SUITES),$(filter-out %/simulate $(once), \
