@@ -97,7 +97,7 @@ static dblock_status hold(struct dblk_attempt *attempt, uint64_t begun_us)
         dblk_publish(&lock->deadline_us, &lock->channel->deadline_us);
     } else if (lock->session != NULL) {
         dblk_publish(&lock->deadline_us, &lock->session->deadline_us);
-    } else {
+    } else if (lock->n_handed == 0) {
         dblk_publish(&lock->own_deadline_us,
             dblk_belief_end(lock->taken_us, atomic_load(&lock->ttl_us)));
     }

@@ -8,7 +8,8 @@
  * A grant that is handed over keeps its owner id, its session or channel and with it
  * its deadline; it has no token until one is asked for, as those of row and advisory
  * (a grant never has the token of an earlier one). Others wait for the name too, on
- * other machines: so no more than N_HANDED in a row, and no longer than HANDED_US. */
+ * other machines: so no more than N_HANDED in a row, and no longer than HANDED_US. A timed
+ * one is handed over as long as no more than 1/TIMED_PART of its time is gone. */
 #include "core/queue.h"
 
 #include <string.h>
@@ -22,7 +23,7 @@
 #include "core/seat.h"
 #include "core/session.h"
 
-enum { N_HANDED = 64, HANDED_US = 50000 };
+enum { N_HANDED = 64, HANDED_US = 50000, TIMED_PART = 64 };
 
 struct dblk_queue {
     struct dblk_queue *next;
@@ -217,11 +218,14 @@ int dblk_queue_accept(struct dblk_queued *queued, uint64_t now_us)
     int is_there;
 
     dblk_lock_client(client);
-    is_there = lock->channel != NULL
-        ? dblk_channel_is_alive(client, lock->channel) &&
-            now_us < atomic_load(&lock->channel->deadline_us)
-        : lock->session->state == DBLK_SESSION_ALIVE &&
+    if (lock->channel != NULL)
+        is_there = dblk_channel_is_alive(client, lock->channel) &&
+            now_us < atomic_load(&lock->channel->deadline_us);
+    else if (lock->session != NULL)
+        is_there = lock->session->state == DBLK_SESSION_ALIVE &&
             now_us < atomic_load(&lock->session->deadline_us);
+    else
+        is_there = now_us < atomic_load(&lock->own_deadline_us);
     if (!is_there) { /* with all that its connection or session held; the next take renews the id */
         lock->n_handed = 0;
         dblk_names_remove(&client->names, lock);
@@ -255,15 +259,29 @@ void dblk_queue_leave(struct dblk_queued *queued, int is_held)
     dblk_unlock_client(client);
 }
 
-static int is_session_fit(const dblock_lock *from, const struct dblk_attempt *to)
+static int is_session_fit(const dblock_lock *from, const struct dblk_wish *wish)
 {
     const struct dblk_session *session = from->session;
 
+    return session->state == DBLK_SESSION_ALIVE && wish->is_heartbeat &&
+        session->ttl_us == wish->ttl_us && atomic_load(&from->deadline_us) == &session->deadline_us;
+}
+
+/* It ends a little sooner than one that `to` had taken itself. One that was ever extended may be
+ * given another end yet, by an answer that was lost. */
+static int is_timed_fit(const dblock_lock *from, const struct dblk_wish *wish, uint64_t now_us)
+{
+    return !wish->is_heartbeat && from->asked_ttl_us == wish->ttl_us && from->extend_round == 0 &&
+        dblk_until(from->taken_us, now_us) <= wish->ttl_us / TIMED_PART;
+}
+
+static int is_row_fit(const dblock_lock *from, const struct dblk_wish *wish, uint64_t now_us)
+{
     /* where nobody can be woken, others get their turn by luck alone: they are not to need more */
-    return dblk_place_is_possible(from->client) && session != NULL && session->state == DBLK_SESSION_ALIVE && to->wish->is_heartbeat &&
-        session->ttl_us == to->wish->ttl_us && from->min_hold_us == 0 &&
-        from->n_extending == 0 && atomic_load(&from->deadline_us) == &session->deadline_us &&
-        dblk_hold_steps(from->client, from->strategy->id)->draw != NULL;
+    if (!dblk_place_is_possible(from->client) || from->min_hold_us != 0 || from->n_extending != 0 ||
+        dblk_hold_steps(from->client, from->strategy->id)->draw == NULL)
+        return 0;
+    return from->session != NULL ? is_session_fit(from, wish) : is_timed_fit(from, wish, now_us);
 }
 
 /* Would the grant be the same if `to` had taken it itself? */
@@ -274,7 +292,7 @@ static int is_fit(const dblock_lock *from, const struct dblk_attempt *to, uint64
         return 0;
     return from->strategy->lives_in_connection
         ? from->channel != NULL && dblk_channel_is_alive(from->client, from->channel)
-        : is_session_fit(from, to);
+        : is_row_fit(from, to->wish, now_us);
 }
 
 static void move_grant(dblock_lock *from, dblock_lock *to)
@@ -295,6 +313,7 @@ static void move_grant(dblock_lock *from, dblock_lock *to)
     to->token = 0;
     to->n_handed = from->n_handed + 1;
     to->handed_since_us = from->n_handed != 0 ? from->handed_since_us : from->granted_us;
+    atomic_store(&to->own_deadline_us, atomic_load(&from->own_deadline_us)); /* if it is timed */
     atomic_store(&from->deadline_us, &from->own_deadline_us);
     atomic_store(&from->own_deadline_us, 0);
     from->session = NULL;

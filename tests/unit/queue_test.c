@@ -89,13 +89,14 @@ static void start(struct job *job, uint32_t n_waiters)
 }
 
 /* A grant goes on so for a twentieth of a second only: a busy machine may miss that. */
-enum { N_TRIES = 20 };
+enum { N_TRIES = 20, LEAST_TTL_MS = 100, TTL_MS = 800 };
 
 enum before {
     NOTHING,
     EXPORTED,
     EXTENDED,
-    GUARDED
+    GUARDED,
+    WORKED /* so long that a fiftieth of the shortest ttl is gone */
 };
 
 static const struct {
@@ -104,20 +105,30 @@ static const struct {
     enum before before; /* what its holder has done with it */
     int is_handed;
     uint64_t min_hold_ms, ttl_ms, ttl_of_next_ms; /* 0 as usual */
-    int heartbeat;
+    int heartbeat, heartbeat_of_next;
     const char *label_of_next;
 } cases[] = {
-    { "a lease", DBLOCK_LEASE, NOTHING, 1, 0, 0, 0, 0, NULL },
-    { "a row", DBLOCK_ROW, NOTHING, 1, 0, 0, 0, 0, NULL },
-    { "an advisory", DBLOCK_ADVISORY, NOTHING, 1, 0, 0, 0, 0, NULL },
-    { "of another ttl", DBLOCK_LEASE, NOTHING, 0, 0, 0, 5000, 0, NULL },
-    { "of another label", DBLOCK_LEASE, NOTHING, 0, 0, 0, 0, 0, "other" },
-    { "stays a while", DBLOCK_LEASE, NOTHING, 0, 50, 0, 0, 0, NULL },
-    { "has been exported", DBLOCK_LEASE, EXPORTED, 0, 0, 0, 0, 0, NULL },
-    { "has been guarded", DBLOCK_LEASE, GUARDED, 0, 0, 0, 0, 0, NULL },
-    { "is timed", DBLOCK_LEASE, NOTHING, 0, 0, 3000, 0, DBLOCK_HEARTBEAT_OFF, NULL },
-    { "has been extended", DBLOCK_INSERT, EXTENDED, 0, 0, 3000, 0, 0, NULL },
-    { "a row that was guarded", DBLOCK_ROW, GUARDED, 0, 0, 0, 0, 0, NULL },
+    { "a lease", DBLOCK_LEASE, NOTHING, 1, 0, 0, 0, 0, 0, NULL },
+    { "a row", DBLOCK_ROW, NOTHING, 1, 0, 0, 0, 0, 0, NULL },
+    { "an advisory", DBLOCK_ADVISORY, NOTHING, 1, 0, 0, 0, 0, 0, NULL },
+    { "of another ttl", DBLOCK_LEASE, NOTHING, 0, 0, 0, 5000, 0, 0, NULL },
+    { "of another label", DBLOCK_LEASE, NOTHING, 0, 0, 0, 0, 0, 0, "other" },
+    { "stays a while", DBLOCK_LEASE, NOTHING, 0, 50, 0, 0, 0, 0, NULL },
+    { "has been exported", DBLOCK_LEASE, EXPORTED, 0, 0, 0, 0, 0, 0, NULL },
+    { "has been guarded", DBLOCK_LEASE, GUARDED, 0, 0, 0, 0, 0, 0, NULL },
+    { "a timed lease", DBLOCK_LEASE, NOTHING, 1, 0, 30000, 30000, DBLOCK_HEARTBEAT_OFF,
+        DBLOCK_HEARTBEAT_OFF, NULL },
+    { "a timed insert", DBLOCK_INSERT, NOTHING, 1, 0, 0, 0, 0, 0, NULL },
+    { "is timed, and the next is not", DBLOCK_LEASE, NOTHING, 0, 0, 3000, 3000,
+        DBLOCK_HEARTBEAT_OFF, 0, NULL },
+    { "is not timed, and the next is", DBLOCK_LEASE, NOTHING, 0, 0, 3000, 3000, 0,
+        DBLOCK_HEARTBEAT_OFF, NULL },
+    { "is timed otherwise", DBLOCK_INSERT, NOTHING, 0, 0, 0, 5000, 0, 0, NULL },
+    { "is timed, and stays a while", DBLOCK_INSERT, NOTHING, 0, 50, 0, 0, 0, 0, NULL },
+    { "is timed, and too much of it is gone", DBLOCK_INSERT, WORKED, 0, 0, LEAST_TTL_MS,
+        LEAST_TTL_MS, 0, 0, NULL },
+    { "has been extended", DBLOCK_INSERT, EXTENDED, 0, 0, 3000, 3000, 0, 0, NULL },
+    { "a row that was guarded", DBLOCK_ROW, GUARDED, 0, 0, 0, 0, 0, 0, NULL },
 };
 
 static void prepare(dblock_lock *lock, enum before before)
@@ -128,7 +139,9 @@ static void prepare(dblock_lock *lock, enum before before)
     if (before == EXPORTED)
         assert_int_equal(DBLOCK_OK, dblock_lock_export(lock, text, sizeof text, &error));
     if (before == EXTENDED)
-        assert_int_equal(DBLOCK_OK, dblock_extend(lock, 5000, &error));
+        assert_int_equal(DBLOCK_OK, dblock_extend(lock, 3000, &error));
+    if (before == WORKED)
+        test_pass_ms(LEAST_TTL_MS / 50);
     if (before == GUARDED) {
         assert_int_equal(DBLOCK_OK, dblock_guard_begin(lock, sim_driver(), &guarded, &error));
         assert_int_equal(DBLOCK_OK, dblock_guard_end(lock, DBLOCK_OK, &error));
@@ -153,6 +166,7 @@ static void handed__if_it_is_the_same_grant(void **state)
         if (cases[i].before == GUARDED && cases[i].strategy == DBLOCK_ROW)
             options.flags = DBLOCK_FENCED;
         job.options.ttl_ms = cases[i].ttl_of_next_ms;
+        job.options.heartbeat = cases[i].heartbeat_of_next;
         job.options.label = cases[i].label_of_next;
         assert_int_equal(DBLOCK_OK, dblock_acquire(client, "x", &options, &lock, &error));
         start(&job, 1);
@@ -211,11 +225,11 @@ static dblock_status pass_on(struct job *job, int strategy, int32_t answer, dblo
 /* The number of a grant that came from another thread is drawn for its new holder. */
 static void handed_with_a_token__draws_it(void **state)
 {
-    static const int strategies[] = { DBLOCK_LEASE, DBLOCK_ROW, DBLOCK_ADVISORY };
+    static const int strategies[] = { DBLOCK_LEASE, DBLOCK_ROW, DBLOCK_ADVISORY, DBLOCK_INSERT };
     size_t i;
 
     (void)state;
-    for (i = 0; i < 3; ++i) {
+    for (i = 0; i < 4; ++i) {
         static const int32_t passing[] = { DBLOCK_ANSWER_YES, DBLOCK_ANSWER_PINNED,
             DBLOCK_ANSWER_AGAIN };
         struct job job;
@@ -318,7 +332,7 @@ static int has_no_session(void *context)
 /* Handed over, and what it lived in ended before the thread woke: it asks the database anew. */
 static void handed_and_gone__is_taken_again(void **state)
 {
-    static const int strategies[] = { DBLOCK_ROW, DBLOCK_ADVISORY, DBLOCK_LEASE };
+    static const int strategies[] = { DBLOCK_ROW, DBLOCK_ADVISORY, DBLOCK_LEASE, DBLOCK_INSERT };
     struct dblk_environment environment = dblk_real_environment;
     struct dblock_config config = DBLOCK_CONFIG_INIT;
     dblock_client *rival = NULL;
@@ -333,10 +347,10 @@ static void handed_and_gone__is_taken_again(void **state)
     environment.wait = wake_late;
     dblk_environment_set(&environment);
     config.on_trace = note;
-    config.ttl_ms = 800;
+    config.ttl_ms = TTL_MS;
     assert_int_equal(DBLOCK_OK, dblock_open(sim_driver(), "sim:" WORLD, &config, &client, &error));
     assert_int_equal(DBLOCK_OK, dblock_open(sim_driver(), "sim:" WORLD, NULL, &rival, &error));
-    for (i = 0; i < 3; ++i) {
+    for (i = 0; i < 4; ++i) {
         struct job job = { .options = of(strategies[i]) };
         struct dblock_options options = of(strategies[i]);
         dblock_lock *lock = NULL;
@@ -353,6 +367,8 @@ static void handed_and_gone__is_taken_again(void **state)
             assert_true(n_tries <= N_TRIES);
             sim_answer_set(WORLD, SIM_STEP_RENEW, 1, DBLOCK_ANSWER_NO);
             assert_true(test_until(has_no_session, NULL, 5000));
+        } else if (strategies[i] == DBLOCK_INSERT) {
+            test_pass_ms(TTL_MS); /* it is timed */
         } else {
             sim_cut(WORLD, NULL);
         }
