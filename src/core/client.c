@@ -18,6 +18,7 @@
 #include "core/keeper.h"
 #include "core/link.h"
 #include "core/lock.h"
+#include "core/queue.h"
 #include "core/seat.h"
 #include "core/session.h"
 #include "core/watch.h"
@@ -329,6 +330,7 @@ void dblock_close(dblock_client *client)
     dblk_lock_client(client);
     (void)pthread_cond_broadcast(&client->changed);
     (void)pthread_cond_broadcast(&client->given_back);
+    dblk_queues_rouse(client);
     dblk_unlock_client(client);
     dblk_keeper_stop(client);
     dblk_watch_end_all(client);

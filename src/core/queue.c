@@ -16,7 +16,6 @@
 
 #include "core/channel.h"
 #include "core/driver_steps.h"
-#include "core/event.h"
 #include "core/lock.h"
 #include "core/perform.h"
 #include "core/place.h"
@@ -117,19 +116,13 @@ static enum dblk_turn wait_here(
 {
     struct dblk_waiter *waiter = &queued->attempt->waiter;
     dblock_client *client = waiter->client;
-    struct pollfd descriptors[3] = { { queued->seat->fd, POLLIN, 0 },
-        { client->stop_fd, POLLIN, 0 }, { -1, POLLIN, 0 } };
 
     ++client->stats.waiters;
-    if (waiter->canceller != NULL)
-        descriptors[2].fd = dblock_canceller_fd(waiter->canceller);
     while (queued->turn == 0 && dblk_waiter_verdict(waiter) == 0 && *now_us < give_up_us) {
-        dblk_unlock_client(client);
-        (void)dblk_wait(descriptors, 3, give_up_us);
+        dblk_seat_rest(client, queued->seat, waiter->canceller, give_up_us);
         *now_us = dblk_now_us();
-        dblk_lock_client(client);
-        if (queued->turn == 0 && (descriptors[0].revents & POLLIN) != 0)
-            dblk_signal_fd_lower(queued->seat->fd); /* of who had the seat before */
+        if (queued->turn == 0)
+            dblk_seat_clear(queued->seat); /* it was for who had the seat before */
     }
     --client->stats.waiters;
     if (queued->turn != 0)
@@ -146,11 +139,11 @@ static enum dblk_turn join(struct dblk_queued *queued, struct dblk_queue *queue,
     dblock_client *client = queued->attempt->client;
 
     if (queued->seat == NULL)
-        queued->seat = dblk_seat_take(client);
+        queued->seat = dblk_seat_take(client, queued->attempt->waiter.canceller != NULL);
     else
-        dblk_signal_fd_lower(queued->seat->fd);
+        dblk_seat_clear(queued->seat);
     if (queued->seat == NULL)
-        return DBLK_TURN_ASK; /* without a descriptor it has to do without the others */
+        return DBLK_TURN_ASK; /* without a seat it has to do without the others */
     if (queue == NULL)
         queue = make_queue(client, queued->attempt->lock);
     if (queue == NULL)
@@ -342,6 +335,16 @@ struct dblk_seat *dblk_queue_hand_over(struct dblock_lock *lock, uint64_t now_us
     queued->turn = DBLK_TURN_GRANTED;
     dblk_seat_promise(queued->seat);
     return queued->seat;
+}
+
+void dblk_queues_rouse(dblock_client *client)
+{
+    const struct dblk_queue *queue;
+    const struct dblk_queued *queued;
+
+    for (queue = client->queues; queue != NULL; queue = queue->next)
+        for (queued = queue->first; queued != NULL; queued = queued->next)
+            dblk_seat_rouse(queued->seat);
 }
 
 void dblk_queue_wake(struct dblock_lock *lock)

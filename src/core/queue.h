@@ -45,11 +45,13 @@ int dblk_queue_accept(struct dblk_queued *queued, uint64_t now_us);
  * this client, and frees what belongs to the queue. */
 void dblk_queue_leave(struct dblk_queued *queued, int is_held);
 
-/* The client's mutex held for both; of no use while client->queues is NULL. */
+/* The client's mutex held for these; of no use while client->queues is NULL. */
 
 /* Gives what `lock` holds to the first thread that waits here, if that may be: then `lock` holds
  * nothing any more, and that thread is to be called once the mutex is free (dblk_seat_call). */
 struct dblk_seat *dblk_queue_hand_over(struct dblock_lock *lock, uint64_t now_us);
+/* The client is closing: all who wait here see that. */
+void dblk_queues_rouse(dblock_client *client);
 /* `lock` is not held any more: the first thread that waits for the name asks the database. */
 void dblk_queue_wake(struct dblock_lock *lock);
 #endif

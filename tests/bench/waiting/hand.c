@@ -70,7 +70,7 @@ void *hand_open(const struct mechanism *mechanism, const struct opening *opening
     hand->options = defaults;
     hand->options.strategy = mechanism->strategy;
     hand->options.wait_ms = opening->wait_ms;
-    hand->options.canceller = ender;
+    hand->options.canceller = opening->has_no_canceller ? NULL : ender;
     hand->has_token = mechanism->strategy == DBLOCK_LEASE || mechanism->strategy == DBLOCK_INSERT;
     (void)snprintf(hand->name, sizeof hand->name, "%s", opening->name);
     config.ttl_ms = opening->ttl_ms;

@@ -15,6 +15,7 @@ struct opening {
     char name[96];      /* to be locked; of no other turn */
     uint64_t ttl_ms;    /* 0: the library's own */
     uint64_t wait_ms;   /* how long the library is to wait; DBLOCK_FOREVER */
+    int has_no_canceller; /* a signal does not end its waits, then */
 };
 
 enum { ACQUIRED = 0, ENDED = 1, FAILED = -1 };

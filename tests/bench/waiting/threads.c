@@ -30,6 +30,7 @@ static int run_round(struct settings *settings, const struct place *place, const
         plan = turn_plan(settings, place, url, &contender->mechanism);
         plan.n = N_THREADS;
         plan.is_threads = 1;
+        plan.opening.has_no_canceller = 1; /* most programs have none */
         plan.hold_us = HOLD_US;
         plan.rest_us = REST_US;
         if (turn_run(settings, &plan, settings->turn_seconds, &turn) != 0)
