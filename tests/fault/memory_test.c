@@ -360,6 +360,21 @@ static void add_place(const char *label, const dblock_driver *driver, const char
     (void)snprintf(place->prefix, sizeof place->prefix, "memory-%d", (int)getpid());
 }
 
+#ifdef DBLOCK_TEST_HAS_SQLITE
+static void remove_file(const char *folder)
+{
+    static const char *const ends[] = { "", "-dblock", "-wal", "-shm" };
+    char path[64];
+    size_t i;
+
+    for (i = 0; i < sizeof ends / sizeof ends[0]; ++i) {
+        (void)snprintf(path, sizeof path, "%s/lock.db%s", folder, ends[i]);
+        (void)unlink(path);
+    }
+    (void)rmdir(folder);
+}
+#endif
+
 int main(void)
 {
     char folder[] = "/tmp/dblock-memory.XXXXXX";
@@ -389,5 +404,8 @@ int main(void)
 
         status += cmocka_run_group_tests_name(places[i].label, tests, NULL, NULL);
     }
+#ifdef DBLOCK_TEST_HAS_SQLITE
+    remove_file(folder);
+#endif
     return status;
 }
