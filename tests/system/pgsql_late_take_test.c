@@ -23,7 +23,7 @@
 #define YES DBLOCK_ANSWER_YES
 
 enum { N_ROUNDS = 10, SHORT_US = 150000, LONG_US = 20000000 };
-enum { BYTEA = 17, BYTEAS = 1001 }; /* type numbers, the same on every server */
+enum { BYTEA = 17, BYTEAS = 1001, TIMESTAMPTZ = 1184 }; /* type numbers, the same on every server */
 
 static struct pgsql_fixture f;
 static struct dblock_connection *holder, *rival;
@@ -110,6 +110,38 @@ static void late_clear__leaves_the_new_grant_alone(void **state)
         assert_int_equal(YES, pgsql_drop(&f, holder, both[i].strategy, "late", "holder", 0));
         pgsql_run(f.plain, "COMMIT");
     }
+}
+
+/* A row that is a grant: its holder draws another token and gives it back, in one transaction here
+ * so that it is still going when the late one comes. That one had drawn its own token before, and
+ * would get the row with it, a smaller one, once the holder's is gone. */
+static void late_insert__does_not_wait_for_the_end_of_another(void **state)
+{
+    static const Oid one[8] = { BYTEA, BYTEA, TIMESTAMPTZ }, many[7] = { BYTEAS, BYTEA, 0, BYTEAS };
+    static const char *const one_values[] = { "late", NULL, "infinity", "somebody else...",
+        "1 minute", "", "here", "1" };
+    static const char *const many_values[] = { "{late}", NULL, "1 minute", "{somebody else...}",
+        "", "here", "1" };
+    PGconn *ending = pgsql_plain(&f, f.url);
+    PGresult *taken;
+    int i;
+
+    (void)state;
+    for (i = 0; i < 2; ++i) {
+        assert_int_equal(
+            YES, pgsql_take(&f, holder, DBLOCK_INSERT, "late", "holder", NULL, 60000000));
+        pgsql_run(ending, "BEGIN; UPDATE dblock_insert SET token ="
+                          " token + 1; DELETE FROM dblock_insert");
+        pgsql_run(f.plain, "BEGIN; SET LOCAL lock_timeout = 1000;"
+                           " SELECT set_config('dblock.gate', 'mine', true)");
+        taken = i == 0 ? run_late(pgsql_sql_insert_take, 8, one, one_values)
+                       : run_late(pgsql_sql_insert_many_take, 7, many, many_values);
+        assert_int_equal(0, PQntuples(taken));
+        PQclear(taken);
+        pgsql_run(f.plain, "COMMIT");
+        pgsql_run(ending, "COMMIT");
+    }
+    PQfinish(ending);
 }
 
 /* ------------------------------------------------------------- a late heartbeat */
@@ -209,6 +241,7 @@ int main(void)
         cmocka_unit_test(late_take__leaves_the_new_grant_alone),
         cmocka_unit_test(late_take_of_many__leaves_the_new_grant_alone),
         cmocka_unit_test(late_clear__leaves_the_new_grant_alone),
+        cmocka_unit_test(late_insert__does_not_wait_for_the_end_of_another),
         cmocka_unit_test(late_heartbeat__or_a_take_and_never_both),
     };
 

@@ -54,7 +54,7 @@ SELECT pg_catalog.clock_timestamp(), EXISTS (SELECT 1 FROM written),
 -- in: as lease_draw
 -- out: as lease_draw
 -- As lease_draw, on its table, whose row goes with the grant: whoever takes the name next
--- waits for that, or finds the row locked.
+-- has to see that it is gone before he draws (insert_take), or to lock it (insert_clear).
 WITH seen AS MATERIALIZED (
     SELECT CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
             ELSE coalesce((SELECT s.expires_at > pg_catalog.clock_timestamp()

@@ -71,8 +71,10 @@ SELECT EXISTS (SELECT 1 FROM unlocked) OR NOT EXISTS (SELECT 1 FROM seen),
 -- As lease_take, on its table, where a row is a grant: if there is one now, nothing is
 -- taken. What the last holder's token was is not known here, and need not be: the token is
 -- drawn from the sequences under the gate, and whoever deleted the row had drawn before.
--- Waits, at most, for a single statement in autocommit that is just deleting a row which
--- came since the gate's snapshot; then not_after may pass, by lock_timeout at most.
+-- That is so only of a row that is gone in this snapshot, which is newer than the gate: the
+-- holder of one that came since the gate's own may draw again (insert_draw) and give back
+-- while this is between its draw and its row, and ON CONFLICT would find no row any more.
+-- So the snapshot is asked first, and nobody is waited for but a hand without the gate.
 INSERT INTO dblock_schema.dblock_insert AS l
     (name, session, owner, token, since, expires_at, label, host, pid)
 SELECT $1, $2, $4,
@@ -91,6 +93,7 @@ FROM (
         pg_catalog.pg_sequence_last_value('dblock_schema.dblock_token_base') AS base,
         (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint AS clock
     WHERE pg_catalog.current_setting('dblock.gate', true) = 'mine'
+        AND NOT EXISTS (SELECT 1 FROM dblock_schema.dblock_insert AS h WHERE h.name = $1)
     OFFSET 0) AS d
 ON CONFLICT (name) DO NOTHING
 RETURNING l.token, pg_catalog.clock_timestamp();

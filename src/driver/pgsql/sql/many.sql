@@ -220,6 +220,7 @@ FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($4))
             pg_catalog.pg_sequence_last_value('dblock_schema.dblock_token_base') AS base,
             (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint AS clock
         WHERE pg_catalog.current_setting('dblock.gate', true) = 'mine' AND w.place > 0
+            AND NOT EXISTS (SELECT 1 FROM dblock_schema.dblock_insert AS h WHERE h.name = w.name)
         OFFSET 0) AS d
 ON CONFLICT (name) DO NOTHING
 RETURNING l.name, l.token, pg_catalog.clock_timestamp();
