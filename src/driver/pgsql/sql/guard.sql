@@ -10,7 +10,7 @@
 -- out: one row: is the row pinned now; in the snapshot: its token (NULL: no row), is it the
 --   grant of that owner, is it in force; does the transaction read committed
 -- Pinned: FOR SHARE, so several guarded transactions of one holder run together, and who
--- takes, drops, extends or breaks skips the row and says so (lease_gate, lease_drop). The
+-- takes, drops, extends or breaks skips the row and says so (lease_clear, lease_drop). The
 -- heartbeat changes the session's row alone. Until the transaction ends the row has this
 -- owner and token, so nobody else can be granted the name.
 -- Not waited for: who stands on the row (a take that is too late, a second of ours) is skipped,

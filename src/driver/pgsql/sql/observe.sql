@@ -28,8 +28,9 @@ SELECT pg_catalog.clock_timestamp(),
 -- Dead sessions, rows of lease and insert that are free, old tokens, rows to lock. Rows
 -- that somebody has locked are skipped, so nothing is waited for; each is judged again
 -- on its newest version before it is locked.
--- No token goes back: tokens do not come from rows (0001_create.sql). A taker that saw
--- the row in its snapshot and does not find it any more gives up (lease_take).
+-- No token goes back: tokens do not come from rows (0001_create.sql). A taker that comes upon
+-- a row which is just going waits, and makes it anew (lease_take); one that wanted to write
+-- into it that its grant has ended finds it locked or gone, and gives up (lease_clear).
 -- A row whose session is gone is judged by when it was taken: its end was not written.
 -- dblock_row: whoever holds it has locked it; one that waits finds it gone and makes it
 -- anew. Rows that a recent transaction locked (its number is still in the row) stay.

@@ -3,7 +3,7 @@
 -- What holds for every statement is said in connection.sql.
 --
 -- A grant that names a session is in force as long as that row exists. Whoever wants
--- a name of an expired session deletes the row (lease_take), with the same clock in
+-- a name of an expired session deletes the row (lease_clear), with the same clock in
 -- the WHERE as the heartbeat has: the two meet on the row's lock, and the second one
 -- evaluates its WHERE on what the first one left. So either the heartbeat has made it
 -- unexpired and the delete finds nothing, or the row is gone and the heartbeat does.
