@@ -34,13 +34,17 @@ FROM (
 -- As lease_clear, but the row goes. FOR UPDATE, as a guard holds FOR SHARE and a deleter
 -- must not wait for it.
 WITH seen AS MATERIALIZED (
-    SELECT l.owner, l.session, l.session IS NOT NULL AND s.id IS NULL AS is_gone
-    FROM dblock_schema.dblock_insert AS l
-        LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
-    WHERE l.name = $1 AND l.owner IS NOT NULL
-        AND pg_catalog.current_setting('dblock.gate', true) = 'mine'
-        AND CASE WHEN l.session IS NULL THEN l.expires_at <= pg_catalog.clock_timestamp()
-            ELSE coalesce(s.expires_at <= pg_catalog.clock_timestamp(), true) END
+    SELECT g.owner, g.session, g.session IS NOT NULL AND g.ends_at IS NULL AS is_gone
+    FROM (
+        SELECT l.owner, l.session, l.expires_at,
+            (SELECT s.expires_at FROM dblock_schema.dblock_session AS s
+                WHERE s.id = l.session) AS ends_at
+        FROM dblock_schema.dblock_insert AS l
+        WHERE l.name = $1 AND l.owner IS NOT NULL
+            AND pg_catalog.current_setting('dblock.gate', true) = 'mine'
+        OFFSET 0) AS g
+    WHERE CASE WHEN g.session IS NULL THEN g.expires_at <= pg_catalog.clock_timestamp()
+        ELSE coalesce(g.ends_at <= pg_catalog.clock_timestamp(), true) END
 ), unlocked AS MATERIALIZED (
     SELECT 1 AS one
     FROM dblock_schema.dblock_insert AS l
@@ -48,8 +52,8 @@ WITH seen AS MATERIALIZED (
     FOR UPDATE OF l SKIP LOCKED
 ), ended AS (
     DELETE FROM dblock_schema.dblock_session AS s
-    USING seen
-    WHERE s.id = seen.session AND s.expires_at <= pg_catalog.clock_timestamp()
+    WHERE s.id = (SELECT seen.session FROM seen)
+        AND s.expires_at <= pg_catalog.clock_timestamp()
     RETURNING 1
 ), cleared AS (
     DELETE FROM dblock_schema.dblock_insert AS l
@@ -191,8 +195,7 @@ WITH seen AS MATERIALIZED (
 ), told AS (
     UPDATE dblock_schema.dblock_session AS s
     SET changed = s.changed + 1
-    FROM seen, broken
-    WHERE s.id = seen.session
+    WHERE s.id = (SELECT seen.session FROM seen, broken)
     RETURNING 1
 )
 SELECT pg_catalog.clock_timestamp(), EXISTS (SELECT 1 FROM broken),

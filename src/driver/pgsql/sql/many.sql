@@ -8,6 +8,9 @@
 -- callers cannot wait for each other in a circle; if both have some of the gates, both go
 -- away with nothing (AGAIN). They are given in one order, so mostly one of them has all.
 -- Cut before the commit, or lost a gate: nothing happened, some numbers are skipped.
+--
+-- `= ANY ($1)` says to the planner what the join says, too: a table of some dozens of rows it
+-- would else read whole, for whatever few names are asked for.
 
 -- name: lease_many_gate
 -- in: $1 names (bytea[]), $2 my session (bytea) or NULL: timed, $3 not_after (us since 2000),
@@ -20,16 +23,20 @@
 -- for the reason that is given at lease_gate.
 -- Grants that have ended are cleared before by lease_gate and lease_clear, one by one.
 WITH seen AS MATERIALIZED (
-    SELECT w.place, w.name, w.key1, w.key2,
-        CASE WHEN l.owner IS NULL THEN 0
-            WHEN CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
-                ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END THEN 2
+    SELECT g.place, g.name, g.key1, g.key2,
+        CASE WHEN g.owner IS NULL THEN 0
+            WHEN CASE WHEN g.session IS NULL THEN g.expires_at > pg_catalog.clock_timestamp()
+                ELSE coalesce(g.ends_at > pg_catalog.clock_timestamp(), false) END THEN 2
             ELSE 1 END AS state,
-        ROW(l, s.expires_at) AS whole
-    FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($4), pg_catalog.unnest($5))
-        WITH ORDINALITY AS w(name, key1, key2, place)
-        LEFT JOIN dblock_schema.dblock_lease AS l ON l.name = w.name
-        LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
+        ROW(g.l, g.ends_at) AS whole
+    FROM (
+        SELECT w.place, w.name, w.key1, w.key2, l, l.owner, l.session, l.expires_at,
+            (SELECT s.expires_at FROM dblock_schema.dblock_session AS s
+                WHERE s.id = l.session) AS ends_at
+        FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($4), pg_catalog.unnest($5))
+            WITH ORDINALITY AS w(name, key1, key2, place)
+            LEFT JOIN dblock_schema.dblock_lease AS l ON l.name = w.name AND l.name = ANY ($1)
+        OFFSET 0) AS g
 ), me AS MATERIALIZED (
     SELECT s.expires_at
     FROM dblock_schema.dblock_session AS s
@@ -112,12 +119,13 @@ UPDATE dblock_schema.dblock_lease AS l
 SET session = NULL, owner = NULL, expires_at = '-infinity',
     since = pg_catalog.clock_timestamp()
 FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS w(name, owner)
-WHERE l.name = w.name AND l.owner = w.owner
+WHERE l.name = w.name AND l.owner = w.owner AND l.name = ANY ($1)
     AND pg_catalog.current_setting('dblock.gate', true) = 'mine'
     AND (SELECT pg_catalog.clock_timestamp() > $3 OR pg_catalog.cardinality($1) > (
         SELECT count(*)
         FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS o(name, owner)
-            JOIN dblock_schema.dblock_lease AS k ON k.name = o.name AND k.owner = o.owner))
+            JOIN dblock_schema.dblock_lease AS k ON k.name = o.name AND k.owner = o.owner
+        WHERE k.name = ANY ($1)))
 RETURNING 1;
 
 -- name: lease_many_drop
@@ -139,8 +147,9 @@ FROM (
             pg_catalog.unnest($4))
         AS w(name, owner, key1, key2)
         JOIN dblock_schema.dblock_lease AS m ON m.name = w.name AND m.owner = w.owner
+    WHERE m.name = ANY ($1)
     FOR NO KEY UPDATE OF m SKIP LOCKED) AS mine
-WHERE l.name = mine.name AND l.owner = mine.owner
+WHERE l.name = mine.name AND l.owner = mine.owner AND l.name = ANY ($1)
 RETURNING l.name, pg_catalog.clock_timestamp(),
     CASE WHEN mine.session IS NULL THEN mine.expires_at > pg_catalog.clock_timestamp()
         ELSE coalesce((SELECT s.expires_at > pg_catalog.clock_timestamp()
@@ -151,16 +160,20 @@ RETURNING l.name, pg_catalog.clock_timestamp(),
 -- out: as lease_many_gate
 -- As lease_many_gate, on its table, where a row is a grant.
 WITH seen AS MATERIALIZED (
-    SELECT w.place, w.name, w.key1, w.key2,
-        CASE WHEN l.owner IS NULL THEN 0
-            WHEN CASE WHEN l.session IS NULL THEN l.expires_at > pg_catalog.clock_timestamp()
-                ELSE coalesce(s.expires_at > pg_catalog.clock_timestamp(), false) END THEN 2
+    SELECT g.place, g.name, g.key1, g.key2,
+        CASE WHEN g.owner IS NULL THEN 0
+            WHEN CASE WHEN g.session IS NULL THEN g.expires_at > pg_catalog.clock_timestamp()
+                ELSE coalesce(g.ends_at > pg_catalog.clock_timestamp(), false) END THEN 2
             ELSE 1 END AS state,
-        ROW(l, s.expires_at) AS whole
-    FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($4), pg_catalog.unnest($5))
-        WITH ORDINALITY AS w(name, key1, key2, place)
-        LEFT JOIN dblock_schema.dblock_insert AS l ON l.name = w.name
-        LEFT JOIN dblock_schema.dblock_session AS s ON s.id = l.session
+        ROW(g.l, g.ends_at) AS whole
+    FROM (
+        SELECT w.place, w.name, w.key1, w.key2, l, l.owner, l.session, l.expires_at,
+            (SELECT s.expires_at FROM dblock_schema.dblock_session AS s
+                WHERE s.id = l.session) AS ends_at
+        FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($4), pg_catalog.unnest($5))
+            WITH ORDINALITY AS w(name, key1, key2, place)
+            LEFT JOIN dblock_schema.dblock_insert AS l ON l.name = w.name AND l.name = ANY ($1)
+        OFFSET 0) AS g
 ), me AS MATERIALIZED (
     SELECT s.expires_at
     FROM dblock_schema.dblock_session AS s
@@ -231,12 +244,13 @@ RETURNING l.name, l.token, pg_catalog.clock_timestamp();
 -- As lease_many_keep, but the rows go.
 DELETE FROM dblock_schema.dblock_insert AS l
 USING ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS w(name, owner)
-WHERE l.name = w.name AND l.owner = w.owner
+WHERE l.name = w.name AND l.owner = w.owner AND l.name = ANY ($1)
     AND pg_catalog.current_setting('dblock.gate', true) = 'mine'
     AND (SELECT pg_catalog.clock_timestamp() > $3 OR pg_catalog.cardinality($1) > (
         SELECT count(*)
         FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS o(name, owner)
-            JOIN dblock_schema.dblock_insert AS k ON k.name = o.name AND k.owner = o.owner))
+            JOIN dblock_schema.dblock_insert AS k ON k.name = o.name AND k.owner = o.owner
+        WHERE k.name = ANY ($1)))
 RETURNING 1;
 
 -- name: insert_many_drop
@@ -255,8 +269,9 @@ USING (
             pg_catalog.unnest($4))
         AS w(name, owner, key1, key2)
         JOIN dblock_schema.dblock_insert AS m ON m.name = w.name AND m.owner = w.owner
+    WHERE m.name = ANY ($1)
     FOR UPDATE OF m SKIP LOCKED) AS mine
-WHERE l.name = mine.name AND l.owner = mine.owner
+WHERE l.name = mine.name AND l.owner = mine.owner AND l.name = ANY ($1)
 RETURNING l.name, pg_catalog.clock_timestamp(),
     CASE WHEN mine.session IS NULL THEN mine.expires_at > pg_catalog.clock_timestamp()
         ELSE coalesce((SELECT s.expires_at > pg_catalog.clock_timestamp()
