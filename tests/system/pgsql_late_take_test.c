@@ -2,8 +2,8 @@
 /* pgsql_late_take_test.c - a take of a lease that gets the gate just after another's commit, having
  * seen the name free, or held by a grant that has ended: its later statements neither take, nor
  * clear away, nor lock the row of the new grant, so the owner's release finds nobody on it. By the
- * statements alone, as no timing stages this. And a heartbeat that waits for its row until its time
- * is over.
+ * statements alone, as no timing stages this. A break that comes upon the next token. And a
+ * heartbeat that waits for its row until its time is over.
  * Runs beside others. Also on pgsql18. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -144,6 +144,84 @@ static void late_insert__does_not_wait_for_the_end_of_another(void **state)
     PQfinish(ending);
 }
 
+static int is_waiting(void *context)
+{
+    (void)context;
+    return pgsql_number(f.plain, "SELECT count(*) FROM pg_locks AS l JOIN pg_stat_activity AS a"
+                                 " ON a.pid = l.pid WHERE NOT l.granted AND a.pid IN (SELECT"
+                                 " w.pid FROM pg_stat_activity AS w WHERE pg_backend_pid() ="
+                                 " ANY (pg_blocking_pids(w.pid)))") > 0;
+}
+
+/* ----------------------------------------------------------------- a late break */
+
+struct breaking {
+    struct pgsql_fixture fixture;
+    int strategy;
+    int64_t token;
+    int outcome;
+};
+
+static void *break_one(void *context)
+{
+    struct breaking *breaking = context;
+
+    breaking->outcome =
+        pgsql_break(&breaking->fixture, rival, breaking->strategy, "late", breaking->token);
+    return NULL;
+}
+
+/* Whoever reads a session stops, with his snapshot, while `plain` has the lock. */
+static void make_stop(void)
+{
+    pgsql_run(f.plain,
+        "CREATE FUNCTION stop() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN"
+        " PERFORM pg_catalog.pg_advisory_xact_lock_shared(72, 1); RETURN true; END $$");
+    pgsql_run(f.plain, "CREATE POLICY stop ON dblock_session USING (stop());"
+                       " ALTER TABLE dblock_session ENABLE ROW LEVEL SECURITY,"
+                       " FORCE ROW LEVEL SECURITY");
+}
+
+static void end_stop(void)
+{
+    pgsql_run(f.plain, "DROP POLICY stop ON dblock_session; DROP FUNCTION stop();"
+                       " ALTER TABLE dblock_session DISABLE ROW LEVEL SECURITY,"
+                       " NO FORCE ROW LEVEL SECURITY; DELETE FROM dblock_session");
+}
+
+/* The grant goes to another thread of its client, with a new token (lease_draw), while the break
+ * of the old token is between its snapshot and its lock. */
+static void late_break__leaves_the_next_token_alone(void **state)
+{
+    static const int both[] = { DBLOCK_LEASE, DBLOCK_INSERT };
+    struct breaking breaking;
+    pthread_t thread;
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof both / sizeof both[0]; ++i) {
+        breaking.strategy = both[i];
+        assert_int_equal(YES, pgsql_begin(&f, holder, "s-break", 60000000));
+        assert_int_equal(
+            YES, pgsql_take(&f, holder, breaking.strategy, "late", "holder", "s-break", 0));
+        breaking.token = f.answer.token;
+        make_stop();
+        pgsql_run(f.plain, "SELECT pg_advisory_lock(72, 1)");
+        breaking.fixture = f;
+        assert_int_equal(0, pthread_create(&thread, NULL, break_one, &breaking));
+        assert_true(test_until(is_waiting, NULL, 5000));
+        pgsql_run(f.plain, "UPDATE dblock_lease SET token = token + 1;"
+                           " UPDATE dblock_insert SET token = token + 1");
+        pgsql_run(f.plain, "SELECT pg_advisory_unlock(72, 1)");
+        assert_int_equal(0, pthread_join(thread, NULL));
+        assert_int_not_equal(YES, breaking.outcome);
+        end_stop();
+        assert_int_equal(YES, pgsql_begin(&f, holder, "s-break", 60000000));
+        assert_int_equal(YES, pgsql_drop(&f, holder, breaking.strategy, "late", "holder", 0));
+        assert_int_equal(YES, pgsql_end(&f, holder, "s-break"));
+    }
+}
+
 /* ------------------------------------------------------------- a late heartbeat */
 
 struct beat {
@@ -158,15 +236,6 @@ static void *renew(void *context)
 
     beat->outcome = pgsql_renew(&beat->fixture, holder, beat->session, LONG_US);
     return NULL;
-}
-
-static int is_waiting(void *context)
-{
-    (void)context;
-    return pgsql_number(f.plain, "SELECT count(*) FROM pg_locks AS l JOIN pg_stat_activity AS a"
-                                 " ON a.pid = l.pid WHERE NOT l.granted AND a.pid IN (SELECT"
-                                 " w.pid FROM pg_stat_activity AS w WHERE pg_backend_pid() ="
-                                 " ANY (pg_blocking_pids(w.pid)))") > 0;
 }
 
 static int is_over(void *context)
@@ -242,6 +311,7 @@ int main(void)
         cmocka_unit_test(late_take_of_many__leaves_the_new_grant_alone),
         cmocka_unit_test(late_clear__leaves_the_new_grant_alone),
         cmocka_unit_test(late_insert__does_not_wait_for_the_end_of_another),
+        cmocka_unit_test(late_break__leaves_the_next_token_alone),
         cmocka_unit_test(late_heartbeat__or_a_take_and_never_both),
     };
 

@@ -184,6 +184,7 @@ WITH seen AS MATERIALIZED (
     SELECT 1 AS one
     FROM dblock_schema.dblock_insert AS l
     WHERE l.name = $1 AND l.owner = (SELECT seen.owner FROM seen WHERE seen.is_in_force)
+        AND ($2 = 0 OR l.token = $2)
     FOR UPDATE OF l SKIP LOCKED
 ), broken AS (
     DELETE FROM dblock_schema.dblock_insert AS l

@@ -256,6 +256,8 @@ FROM (SELECT 1) AS one
 -- out: as lease_extend, and the owner that was seen
 -- Break: as lease_extend, for whoever has it in the snapshot. Durable. `changed` of the
 -- holder's session counts up, so that its next heartbeat reads back what it still has.
+-- The token is compared once more under the lock: the same owner may have another by then, with
+-- a grant that went to the next thread (lease_draw), and that one was not meant.
 -- Wakes the first in line, if there is one (line.sql).
 -- Locks the grant, then the session, in the order of lease_clear: no deadlock. Waits for a
 -- heartbeat of that session that is just committing.
@@ -272,6 +274,7 @@ WITH seen AS MATERIALIZED (
     SELECT 1 AS one
     FROM dblock_schema.dblock_lease AS l
     WHERE l.name = $1 AND l.owner = (SELECT seen.owner FROM seen WHERE seen.is_in_force)
+        AND ($2 = 0 OR l.token = $2)
     FOR NO KEY UPDATE OF l SKIP LOCKED
 ), broken AS (
     UPDATE dblock_schema.dblock_lease AS l
