@@ -205,7 +205,8 @@ RETURNING pg_catalog.clock_timestamp(),
 -- in: $1 name (bytea), $2 owner (bytea), $3 time (interval), $4 and $5 key of the line
 -- out: one row: clock, was it done, was the grant in force (NULL: no such grant)
 -- Serves extend, detach and a release that keeps the name a while: the grant is timed
--- from now on and no longer depends on a session. A grant that has ended is not revived.
+-- from now on and no longer depends on a session. A grant that has ended is not revived; one that
+-- ends while this is between its snapshot and the row's lock is, if nobody has cleared it away.
 -- As lease_drop, but durable: the caller believes in it. The first in line is woken, because
 -- the grant may end sooner now than it was told.
 -- No such grant in the snapshot: NO, for good. One in force to which it was not done:
