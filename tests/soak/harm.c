@@ -33,24 +33,47 @@ static uint64_t reconnect_us[N_DATABASES]; /* 0: its network is well */
 static const char *const kinds[N_HARMS] = { "stopped", "killed", "cut", "swallowed",
     "server killed" };
 
-static void tell_begin(struct soak_worker *worker, enum harm kind)
+static void tell_begin_to(struct soak_worker *worker, enum harm kind)
 {
     atomic_store(&worker->harm, kinds[kind]);
     (void)atomic_fetch_add(&worker->n_ongoing, 1);
     (void)atomic_fetch_add(&worker->n_harms, 1);
 }
 
-static void tell_end(struct soak_worker *worker)
+static void tell_end_to(struct soak_worker *worker)
 {
     atomic_store(&worker->harmed_us, soak_now_us());
     (void)atomic_fetch_add(&worker->n_harms, 1);
     (void)atomic_fetch_sub(&worker->n_ongoing, 1);
 }
 
+/* To both threads of a process. */
+static void tell_begin(struct soak_worker *worker, enum harm kind)
+{
+    tell_begin_to(worker, kind);
+    if (worker->twin != NULL)
+        tell_begin_to(worker->twin, kind);
+}
+
+static void tell_end(struct soak_worker *worker)
+{
+    tell_end_to(worker);
+    if (worker->twin != NULL)
+        tell_end_to(worker->twin);
+}
+
+static void count_stop(struct soak_worker *worker)
+{
+    (void)atomic_fetch_add(&worker->n_stops, 1);
+    if (worker->twin != NULL)
+        (void)atomic_fetch_add(&worker->twin->n_stops, 1);
+}
+
 /* Of a network those who are behind the proxy. */
 static int is_reached(const struct soak_worker *worker, size_t database, enum harm kind)
 {
-    return worker->database == database && (worker->is_proxied || kind == HARM_SERVER);
+    return worker->database == database && !worker->is_twin &&
+        (worker->is_proxied || kind == HARM_SERVER);
 }
 
 static void tell_all_begin(size_t database, enum harm kind)
@@ -89,7 +112,7 @@ static void stop(size_t i, pid_t pid)
 
     ++soak_n_harms[HARM_STOP];
     tell_begin(worker, HARM_STOP);
-    (void)atomic_fetch_add(&worker->n_stops, 1);
+    count_stop(worker);
     (void)kill(pid, SIGSTOP);
     resume_us[i] = soak_now_us() + soak_draw(soak_draw(4) == 0 ? 2500 * TTL_MS : 400000);
 }
@@ -97,7 +120,7 @@ static void stop(size_t i, pid_t pid)
 static void resume(size_t i, pid_t pid)
 {
     (void)kill(pid, SIGCONT);
-    (void)atomic_fetch_add(&soak_shared->workers[i].n_stops, 1);
+    count_stop(&soak_shared->workers[i]);
     tell_end(&soak_shared->workers[i]);
     resume_us[i] = 0;
 }
@@ -109,7 +132,9 @@ static void crash(size_t i, struct test_process *process)
     ++soak_n_harms[HARM_KILL];
     tell_begin(worker, HARM_KILL);
     process_kill(process);
-    atomic_store(&worker->held, -1);
+    soak_leave(worker);
+    if (worker->twin != NULL)
+        soak_leave(worker->twin);
     tell_end(worker);
     if (process_start(process, soak_work, worker) != 0)
         soak_violation(VIOLATION_ERROR, "no process can be started");

@@ -143,10 +143,14 @@ static int begin_workers(void)
         worker->database = i / N_TELLERS / N_STRATEGIES;
         worker->is_proxied = number % 2 == 1 && soak_databases[worker->database].proxy != NULL;
         worker->is_steady = number < 2;
+        worker->is_twin = number >= N_PROCESSES;
+        if (worker->is_twin)
+            worker[N_PROCESSES - N_TELLERS].twin = worker;
         atomic_store(&worker->held, -1);
     }
     for (i = 0; i < N_WORKERS; ++i)
         if (soak_databases[soak_shared->workers[i].database].why_not == NULL &&
+            !soak_shared->workers[i].is_twin &&
             process_start(&processes[i], soak_work, &soak_shared->workers[i]) != 0)
             return -1;
     return 0;
@@ -324,10 +328,10 @@ static void tell_database(size_t d)
     int s;
 
     for (s = 0; s < N_STRATEGIES; ++s)
-        (void)printf("%-10s %-9s %9llu grants (%llu under harm), %llu busy, %llu lost,"
-                     " %llu uncertain, %llu unreached\n",
+        (void)printf("%-10s %-9s %9llu grants (%llu under harm, %llu handed over), %llu busy,"
+                     " %llu lost, %llu uncertain, %llu unreached\n",
             where, dblock_strategy_name(soak_strategies[s]), sum(d, s, COUNT_GRANTS),
-            sum(d, s, COUNT_GRANTS_UNDER_HARM), sum(d, s, COUNT_BUSY), sum(d, s, COUNT_LOST),
+            sum(d, s, COUNT_GRANTS_UNDER_HARM), sum(d, s, COUNT_HANDED), sum(d, s, COUNT_BUSY), sum(d, s, COUNT_LOST),
             sum(d, s, COUNT_UNCERTAIN), sum(d, s, COUNT_UNREACHED));
     for (i = 0; i < N_WORKERS; ++i)
         if (soak_shared->workers[i].database == d &&

@@ -24,7 +24,8 @@ enum {
     N_STRATEGIES = 4,
     N_NAMES = 3,   /* of each strategy */
     N_WORDS = 8,   /* violations that are told in full */
-    N_TELLERS = 4, /* workers of each strategy on each database */
+    N_PROCESSES = 4, /* of each strategy on each database */
+    N_TELLERS = 6,   /* workers in them: the last two are second threads of those before them */
     N_WORKERS = N_DATABASES * N_STRATEGIES * N_TELLERS,
     TTL_MS = 3000,
     IO_LIMIT_MS = 10000
@@ -38,6 +39,7 @@ enum count {
     COUNT_UNCERTAIN,
     COUNT_UNREACHED, /* other errors for which there was a harm */
     COUNT_CLIENTS,
+    COUNT_HANDED, /* from one thread of a client to the other */
     N_COUNTS
 };
 
@@ -53,6 +55,8 @@ struct soak_worker {
     int strategy;
     int is_proxied;
     int is_steady;          /* never killed: its memory is looked at */
+    struct soak_worker *twin; /* another thread of its process, with the same client; NULL */
+    int is_twin;
     atomic_uint n_harms;    /* that have begun */
     atomic_uint n_ongoing;  /* of these, that have not ended */
     atomic_uint n_stops;    /* of these: it was stopped */

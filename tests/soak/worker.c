@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* worker.c - see soak.h: a process that takes names, holds them for a while and gives them back,
- * in all the ways that there are, and now and then begins with a new client. */
+/* worker.c - see soak.h: a process that takes names, holds them for a while and gives them back, in
+ * all the ways that there are, by one thread or two, and now and then begins with a new client. */
 #include "soak.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,6 +88,13 @@ static void take_time(struct self *self, uint64_t begun_us, uint64_t limit_ms, u
         atomic_store(&self->worker->latest_us, took_us);
 }
 
+static void note_trace(const struct dblock_trace *trace, void *context)
+{
+    if (trace->kind == DBLOCK_TRACE_RELEASE && trace->detail != NULL &&
+        strstr(trace->detail, "another thread") != NULL)
+        count(context, COUNT_HANDED);
+}
+
 static int open_client(struct self *self)
 {
     const struct contract_database *contract = soak_databases[self->worker->database].contract;
@@ -98,6 +106,8 @@ static int open_client(struct self *self)
     config.schema = contract->schema != NULL ? contract->schema() : NULL;
     config.connect_timeout_ms = IO_LIMIT_MS;
     config.io_timeout_ms = IO_LIMIT_MS;
+    config.on_trace = note_trace;
+    config.trace_context = self;
     status =
         dblock_open(contract->driver(), find_url(self->worker), &config, &self->client, &self->error);
     take_note(self, "open", begun_us, status);
@@ -221,27 +231,78 @@ static void close_what_was_inherited(int ready_fd)
             (void)close(fd);
 }
 
+static int is_over(void)
+{
+    return soak_now_us() >= atomic_load(&soak_shared->end_us);
+}
+
+/* Up to `n_rounds`; 0: until `is_told` to end. */
+static void go_on(struct self *self, unsigned n_rounds, atomic_int *is_told)
+{
+    unsigned i;
+
+    for (i = 0; !is_over() && !atomic_load(is_told) && (n_rounds == 0 || i < n_rounds); ++i)
+        if (take_once(self) == DBLOCK_E_CONNECTION)
+            test_pass_ms(PAUSE_MS);
+}
+
+static void begin_self(struct self *self, struct soak_worker *worker)
+{
+    soak_leave(worker);
+    memset(self, 0, sizeof *self);
+    self->worker = worker;
+    self->n_harms = atomic_load(&worker->n_harms) - 1; /* it may begin in the middle of a harm */
+}
+
+struct twin {
+    struct self self;
+    pthread_t thread;
+    atomic_int is_told;
+};
+
+static void *work_as_twin(void *context)
+{
+    struct twin *twin = context;
+
+    go_on(&twin->self, 0, &twin->is_told);
+    return NULL;
+}
+
+/* With one client, which is closed once nobody uses it. */
+static void work_together(struct self *self, struct twin *twin)
+{
+    atomic_int is_told = 0;
+    int has_twin = 0;
+
+    if (self->worker->twin != NULL) {
+        twin->self.client = self->client;
+        atomic_store(&twin->is_told, 0);
+        has_twin = pthread_create(&twin->thread, NULL, work_as_twin, twin) == 0;
+    }
+    go_on(self, self->worker->is_steady ? 0 : ROUNDS_OF_A_CLIENT, &is_told);
+    atomic_store(&twin->is_told, 1);
+    if (has_twin)
+        (void)pthread_join(twin->thread, NULL);
+    dblock_close(self->client);
+    self->client = NULL;
+}
+
 int soak_work(void *context, int ready_fd)
 {
-    struct self self = { .worker = context };
-    unsigned n_rounds = 0;
+    struct soak_worker *worker = context;
+    struct self self;
+    struct twin twin;
 
     close_what_was_inherited(ready_fd);
-    soak_leave(self.worker);
-    self.n_harms = atomic_load(&self.worker->n_harms) - 1; /* it may begin in the middle of a harm */
+    begin_self(&self, worker);
+    memset(&twin, 0, sizeof twin);
+    if (worker->twin != NULL)
+        begin_self(&twin.self, worker->twin);
     process_ready(ready_fd, 1);
-    while (soak_now_us() < atomic_load(&soak_shared->end_us)) {
-        if (self.client == NULL && open_client(&self) != 0) {
+    while (!is_over())
+        if (open_client(&self) == 0)
+            work_together(&self, &twin);
+        else
             test_pass_ms(PAUSE_MS);
-            continue;
-        }
-        if (take_once(&self) == DBLOCK_E_CONNECTION)
-            test_pass_ms(PAUSE_MS);
-        if (!self.worker->is_steady && ++n_rounds % ROUNDS_OF_A_CLIENT == 0) {
-            dblock_close(self.client);
-            self.client = NULL;
-        }
-    }
-    dblock_close(self.client);
     return 0;
 }
