@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* many_names_test.c - one client with very many grants: all its leases (and inserts) depend on one
- * row that a heartbeat renews, taking and releasing goes on beside them, and its advisory locks
- * share a connection. Runs beside others. Also on oracle. */
+ * row that a heartbeat renews, taking and releasing goes on beside them, and beside the purge of what
+ * they leave behind; and its advisory locks share a connection. Runs beside others. Also on oracle. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -22,6 +22,7 @@ enum {
     CASES_MAX = 20,
     N_GRANTS = 10000,
     N_ADVISORY = 1000,
+    N_LEFT = 2000,
     TTL_MS = 6000,
     N_BEATS = 4, /* more than a ttl of them: it is they that keep the grants */
     LONG_MS = 60000
@@ -38,7 +39,8 @@ static struct world {
     pthread_t thread;
     int is_running;
     atomic_int is_over;
-    unsigned n_pairs, n_failed;
+    atomic_uint n_pairs;
+    unsigned n_failed, n_back; /* n_back: tokens that did not rise */
     struct dblock_error error;
 } w;
 
@@ -124,21 +126,41 @@ static void expect_rival(dblock_status expected, const char *name)
     dblock_lock_free(lock);
 }
 
+static dblock_status take_and_release(
+    dblock_client *client, const char *name, int64_t *ret_token, struct dblock_error *error)
+{
+    dblock_lock *lock = NULL;
+    dblock_status status = take(client, name, &lock, error);
+
+    if (status == DBLOCK_OK)
+        status = dblock_lock_token(lock, ret_token, error);
+    if (status == DBLOCK_OK)
+        status = dblock_release(lock, error);
+    dblock_lock_free(lock);
+    return status;
+}
+
 static void *run_pairs(void *context)
 {
+    struct dblock_error error = { 0 };
+    int64_t before = 0;
+
     (void)context;
     while (!atomic_load(&w.is_over)) {
-        struct dblock_error error = { 0 };
-        dblock_lock *lock = NULL;
-        dblock_status status = take(w.client, pair_name, &lock, &error);
+        int64_t token = 0;
 
-        if (status == DBLOCK_OK)
-            status = dblock_release(lock, &error);
-        dblock_lock_free(lock);
-        w.n_failed += status != DBLOCK_OK;
-        ++w.n_pairs;
+        w.n_failed += take_and_release(w.client, pair_name, &token, &error) != DBLOCK_OK;
+        w.n_back += token <= before;
+        before = token;
+        (void)atomic_fetch_add(&w.n_pairs, 1);
     }
     return NULL;
+}
+
+static void begin_pairs(void)
+{
+    assert_int_equal(0, pthread_create(&w.thread, NULL, run_pairs, NULL));
+    w.is_running = 1;
 }
 
 static void end_pairs(void)
@@ -147,6 +169,8 @@ static void end_pairs(void)
     if (w.is_running)
         (void)pthread_join(w.thread, NULL);
     w.is_running = 0;
+    assert_int_equal(0, w.n_failed);
+    assert_int_equal(0, w.n_back);
 }
 
 static int64_t count(const char *what, const char *of)
@@ -169,14 +193,12 @@ static void depend_on_one_row(int strategy)
     take_many(strategy, N_GRANTS);
     print_message("# %s: %d of %s taken in %d ms\n", w.application->database->name,
         (int)N_GRANTS, table, (int)(test_now_ms() - begun_ms));
-    assert_int_equal(0, pthread_create(&w.thread, NULL, run_pairs, NULL));
-    w.is_running = 1;
+    begin_pairs();
     await_beats();
     end_pairs();
     print_message("# %s: %u pairs beside %d heartbeats\n", w.application->database->name,
-        w.n_pairs, (int)N_BEATS);
-    assert_int_equal(0, w.n_failed);
-    assert_true(w.n_pairs > N_BEATS);
+        atomic_load(&w.n_pairs), (int)N_BEATS);
+    assert_true(atomic_load(&w.n_pairs) > N_BEATS);
     expect_all_held();
     assert_int_equal(1, count("DISTINCT session", table));
     assert_int_equal(N_GRANTS, count("session", table));
@@ -201,6 +223,44 @@ static void inserts__depend_on_one_row(void **state)
 {
     (void)state;
     depend_on_one_row(DBLOCK_INSERT);
+}
+
+static int is_at_it(void *n_pairs)
+{
+    return atomic_load(&w.n_pairs) > *(unsigned *)n_pairs;
+}
+
+/* A batch that would have to wait for somebody is left for the next time. */
+static int is_purged(void *n_left)
+{
+    expect(DBLOCK_OK, contract_purge(w.application->database, &w.error));
+    return count("*", "lease") <= *(int64_t *)n_left;
+}
+
+/* Free for two hours: the keepers' purge takes them away, here one batch after the other. */
+static void names_left_behind__are_purged_beside_takes(void **state)
+{
+    const struct contract_database *database = w.application->database;
+    int64_t before = 0, after = 0;
+    int64_t one = 1; /* that of the pairs */
+    unsigned n_pairs = 0;
+    int i;
+
+    (void)state;
+    take_many(DBLOCK_LEASE, N_LEFT);
+    for (i = 0; i < N_LEFT; ++i)
+        expect(DBLOCK_OK, dblock_release(w.locks[i], &w.error));
+    expect(DBLOCK_OK, take_and_release(w.client, number_name(0), &before, &w.error));
+    for (i = 0; i < N_LEFT; ++i)
+        database->age(number_name(i));
+    begin_pairs();
+    assert_true(test_until(is_at_it, &n_pairs, LONG_MS));
+    n_pairs = atomic_load(&w.n_pairs);
+    assert_true(test_until(is_purged, &one, LONG_MS));
+    assert_true(test_until(is_at_it, &n_pairs, LONG_MS));
+    end_pairs();
+    expect(DBLOCK_OK, take_and_release(w.rival, number_name(0), &after, &w.error));
+    assert_true(after > before);
 }
 
 static void advisory_locks__share_a_connection(void **state)
@@ -269,6 +329,7 @@ static const struct {
     const char *name;
     CMUnitTestFunction run;
 } tests[] = {
+    { "names_left_behind__are_purged_beside_takes", names_left_behind__are_purged_beside_takes },
     { "leases__depend_on_one_row", leases__depend_on_one_row },
     { "inserts__depend_on_one_row", inserts__depend_on_one_row },
     { "advisory_locks__share_a_connection", advisory_locks__share_a_connection },
