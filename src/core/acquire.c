@@ -97,6 +97,10 @@ static dblock_status hold(struct dblk_attempt *attempt, uint64_t begun_us)
         dblk_publish(&lock->deadline_us, &lock->channel->deadline_us);
     } else if (lock->session != NULL) {
         dblk_publish(&lock->deadline_us, &lock->session->deadline_us);
+        /* a reading that ended before this thread had woken knew nothing of it */
+        if (lock->n_handed != 0 && lock->session->read_us > lock->handed_since_us &&
+            lock->session->read_us != lock->read_us)
+            dblk_session_read_back(client, lock->session, lock->granted_us);
     } else if (lock->n_handed == 0) {
         dblk_publish(&lock->own_deadline_us,
             dblk_belief_end(lock->taken_us, atomic_load(&lock->ttl_us)));

@@ -131,25 +131,32 @@ static dblock_status confirm(dblock_lock *lock, struct dblock_error *error)
 }
 
 /* An extend to a shorter time may take effect the moment it is sent, whatever becomes of its answer:
- * belief is cut to that before. What was believed until then comes back through `before`; the number
- * of this extend is returned. */
-static unsigned begin_extend(
-    dblock_lock *lock, uint64_t ttl_us, const _Atomic uint64_t **before, uint64_t *own_before_us)
+ * belief is cut to that before. What was believed until then comes back through `before`, and the
+ * number of this extend through `round`. From here on a release does not hand the grant over: whoever
+ * was given it would believe in the time that it had before. */
+static dblock_status begin_extend(dblock_lock *lock, uint64_t ttl_us,
+    const _Atomic uint64_t **before, uint64_t *own_before_us, unsigned *round)
 {
-    unsigned round;
     uint64_t now_us = dblk_now_us();
+    dblock_status status;
 
     dblk_lock_client(lock->client);
+    (void)dblk_lock_expire(lock, now_us);
+    status = read_state(lock);
+    if (status != DBLOCK_OK) {
+        dblk_unlock_client(lock->client);
+        return status;
+    }
     *before = atomic_load(&lock->deadline_us);
     *own_before_us = atomic_load(&lock->own_deadline_us);
     atomic_store(&lock->own_deadline_us,
         dblk_sooner(dblk_lock_deadline(lock), dblk_belief_end(now_us, ttl_us)));
     atomic_store(&lock->deadline_us, &lock->own_deadline_us);
     ++lock->n_extending;
-    round = ++lock->extend_round;
+    *round = ++lock->extend_round;
     dblk_clock_due(lock->client, dblk_lock_deadline(lock));
     dblk_unlock_client(lock->client);
-    return round;
+    return DBLOCK_OK;
 }
 
 static void end_extend(dblock_lock *lock, dblock_status status, uint64_t ttl_us,
@@ -192,11 +199,10 @@ static dblock_status set_end(dblock_lock *lock, uint64_t ttl_us, struct dblock_e
     struct dblk_short_result result;
     uint64_t own_before_us;
     unsigned round;
-    dblock_status status = check_state(lock);
+    dblock_status status = begin_extend(lock, ttl_us, &before, &own_before_us, &round);
 
     if (status != DBLOCK_OK)
         return status;
-    round = begin_extend(lock, ttl_us, &before, &own_before_us);
     dblk_hold_request(&request, lock);
     request.time_us = ttl_us;
     memset(&result, 0, sizeof result);
@@ -234,12 +240,15 @@ static dblock_status check_ttl(
 
 static dblock_status extend(dblock_lock *lock, uint64_t ttl_ms, struct dblock_error *error)
 {
-    int is_timed = !lock->strategy->lives_in_connection && lock->session == NULL &&
-        !lock->is_remote_heartbeat;
+    int is_timed;
     dblock_status status;
 
     if (dblk_lock_is_joined(lock))
         return dblk_lock_refuse_joined(lock, error);
+    dblk_lock_client(lock->client); /* a release on another thread takes the session away */
+    is_timed = !lock->strategy->lives_in_connection && lock->session == NULL &&
+        !lock->is_remote_heartbeat;
+    dblk_unlock_client(lock->client);
     if (!is_timed && ttl_ms == 0)
         return confirm(lock, error);
     if (!is_timed)

@@ -16,6 +16,7 @@
 #include "core/keeper_work.h"
 #include "core/link.h"
 #include "core/lock.h"
+#include "core/queue.h"
 #include "core/session.h"
 #include "core/trace.h"
 
@@ -167,7 +168,7 @@ struct surplus {
 
 struct reading {
     dblock_client *client;
-    uint64_t round;
+    uint64_t sent_us; /* names it, too */
     struct surplus *surplus;
 };
 
@@ -183,7 +184,7 @@ static int see_row(const struct dblock_grant *grant, void *context)
     dblk_lock_client(reading->client);
     lock = dblk_registry_find(&reading->client->registry, owner);
     if (lock != NULL)
-        lock->read_round = reading->round;
+        lock->read_us = reading->sent_us;
     dblk_unlock_client(reading->client);
     if (lock != NULL)
         return 0;
@@ -221,8 +222,8 @@ static int give_back_surplus(dblock_client *client, struct dblk_link *link,
         : -1;
 }
 
-static void lose_missing(dblock_client *client, struct dblk_session *session, uint64_t round,
-    uint64_t sent_us, int cause)
+static void lose_missing(
+    dblock_client *client, struct dblk_session *session, uint64_t sent_us, int cause)
 {
     dblock_lock *lock = client->held.first;
 
@@ -230,9 +231,9 @@ static void lose_missing(dblock_client *client, struct dblk_session *session, ui
         dblock_lock *next = lock->next;
 
         /* one that was granted while the reading was under way, or is just being made a timed one,
-         * proves nothing by its absence */
-        if (lock->session == session && lock->read_round != round &&
-            lock->granted_us < sent_us && lock->n_extending == 0)
+         * proves nothing by its absence; to be handed over is not to be granted */
+        if (lock->session == session && lock->read_us != sent_us &&
+            dblk_queue_since(lock) < sent_us && lock->n_extending == 0)
             dblk_lock_lose(lock, cause, NULL);
         lock = next;
     }
@@ -246,7 +247,6 @@ int dblk_keeper_read_back(dblock_client *client, uint64_t now_us, uint64_t limit
     struct dblock_answer answer;
     struct dblock_error error;
     struct dblk_link *link = NULL;
-    uint64_t sent_us = 0;
     dblock_status status;
     int is_broken;
     int is_open = 0;
@@ -259,14 +259,13 @@ int dblk_keeper_read_back(dblock_client *client, uint64_t now_us, uint64_t limit
     session->read_back_us = DBLK_NEVER;
     is_broken = session->is_broken;
     ++session->n_refs;
-    reading.round = now_us;
     dblk_unlock_client(client);
 
     memset(&answer, 0, sizeof answer);
     memset(&error, 0, sizeof error);
     status = dblk_keeper_link(client, limit_us, &link, &error);
     if (status == DBLOCK_OK) {
-        sent_us = dblk_now_us();
+        reading.sent_us = dblk_now_us();
         status = client->driver->session.holds(
             link->connection, &call, session->id, see_row, &reading, &answer, &error);
         /* not decided: an empty list would say that everything is lost */
@@ -287,7 +286,8 @@ int dblk_keeper_read_back(dblock_client *client, uint64_t now_us, uint64_t limit
     dblk_lock_client(client);
     if (status == DBLOCK_OK) {
         session->is_broken = 0;
-        lose_missing(client, session, reading.round, sent_us,
+        session->read_us = reading.sent_us;
+        lose_missing(client, session, reading.sent_us,
             is_broken ? DBLOCK_CAUSE_BROKEN : DBLOCK_CAUSE_SERVER);
     }
     if (status != DBLOCK_OK || is_open)

@@ -64,8 +64,9 @@ struct dblock_lock {
     int is_registered;
     int is_in_names;
     int is_in_held;
-    uint64_t read_round; /* the read-back that saw it last */
+    uint64_t read_us;    /* when the read-back was sent that saw it last */
     unsigned n_extending;     /* extends under way */
+    unsigned n_drawing;       /* draws of a token under way */
     unsigned extend_round;    /* counts every one that was begun */
     uint64_t least_ttl_us;    /* of an extend whose answer was lost: it may yet come; 0 none */
     uint64_t least_until_us;  /* when it cannot any more */

@@ -280,12 +280,17 @@ static int is_row_fit(const dblock_lock *from, const struct dblk_wish *wish, uin
 /* Would the grant be the same if `to` had taken it itself? */
 static int is_fit(const dblock_lock *from, const struct dblk_attempt *to, uint64_t now_us)
 {
-    if (from->is_import || from->is_exported || now_us >= dblk_lock_deadline(from) ||
-        strcmp(from->label, to->wish->label) != 0)
+    if (from->is_import || from->is_exported || from->n_drawing != 0 ||
+        now_us >= dblk_lock_deadline(from) || strcmp(from->label, to->wish->label) != 0)
         return 0;
     return from->strategy->lives_in_connection
         ? from->channel != NULL && dblk_channel_is_alive(from->client, from->channel)
         : is_row_fit(from, to->wish, now_us);
+}
+
+uint64_t dblk_queue_since(const struct dblock_lock *lock)
+{
+    return lock->n_handed != 0 ? lock->handed_since_us : lock->granted_us;
 }
 
 static void move_grant(dblock_lock *from, dblock_lock *to)
@@ -303,9 +308,10 @@ static void move_grant(dblock_lock *from, dblock_lock *to)
     to->channel = from->channel;
     to->link_id = from->link_id;
     to->taken_us = from->taken_us;
+    to->read_us = from->read_us;
     to->token = 0;
     to->n_handed = from->n_handed + 1;
-    to->handed_since_us = from->n_handed != 0 ? from->handed_since_us : from->granted_us;
+    to->handed_since_us = dblk_queue_since(from);
     atomic_store(&to->own_deadline_us, atomic_load(&from->own_deadline_us)); /* if it is timed */
     atomic_store(&from->deadline_us, &from->own_deadline_us);
     atomic_store(&from->own_deadline_us, 0);
@@ -319,7 +325,7 @@ static void move_grant(dblock_lock *from, dblock_lock *to)
 struct dblk_seat *dblk_queue_hand_over(struct dblock_lock *lock, uint64_t now_us)
 {
     dblock_client *client = lock->client;
-    uint64_t since_us = lock->n_handed != 0 ? lock->handed_since_us : lock->granted_us;
+    uint64_t since_us = dblk_queue_since(lock);
     struct dblk_queue *queue;
     struct dblk_queued *queued;
 

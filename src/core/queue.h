@@ -50,6 +50,8 @@ void dblk_queue_leave(struct dblk_queued *queued, int is_held);
 /* Gives what `lock` holds to the first thread that waits here, if that may be: then `lock` holds
  * nothing any more, and that thread is to be called once the mutex is free (dblk_seat_call). */
 struct dblk_seat *dblk_queue_hand_over(struct dblock_lock *lock, uint64_t now_us);
+/* When the database was seen to grant what `lock` holds, to it or to the one that it was handed from. */
+uint64_t dblk_queue_since(const struct dblock_lock *lock);
 /* The client is closing: all who wait here see that. */
 void dblk_queues_rouse(dblock_client *client);
 /* `lock` is not held any more: the first thread that waits for the name asks the database. */

@@ -25,6 +25,7 @@ struct dblk_session {
     unsigned n_refs; /* lock objects, attempts included, and threads that wait for its beginning */
     struct dblk_heartbeat beat;
     uint64_t read_back_us;  /* when to read back what it holds; DBLK_NEVER not wanted */
+    uint64_t read_us;       /* when the last one that was answered was sent; 0 none was */
     uint64_t give_up_us;    /* LOST: when its row has expired for certain */
     uint64_t retry_us;      /* LOST: when to try to delete the row */
     unsigned n_beats;       /* answered */

@@ -264,13 +264,16 @@ dblock_status dblk_token_get(dblock_lock *lock, uint64_t deadline_us, int64_t *r
     struct dblk_channel *channel = NULL;
     dblock_status status;
     int64_t token;
-    int is_held, is_joined;
+    int is_held, is_joined, is_drawn;
 
     dblk_lock_client(client);
     is_joined = dblk_lock_is_joined(lock);
     is_held = is_joined || atomic_load(&lock->state) == DBLK_LOCK_HELD;
     token = is_held ? lock->token : 0;
-    if (token == 0 && is_held && !is_joined && lock->strategy->lives_in_connection) {
+    is_drawn = token == 0 && is_held && !is_joined;
+    if (is_drawn)
+        ++lock->n_drawing; /* nor is it handed over: the next holder's number is to be the later one */
+    if (is_drawn && lock->strategy->lives_in_connection) {
         channel = lock->channel;
         ++channel->n_refs; /* a release on another thread must not take it away meanwhile */
         ++channel->n_locks;
@@ -293,13 +296,15 @@ dblock_status dblk_token_get(dblock_lock *lock, uint64_t deadline_us, int64_t *r
     if (status == DBLOCK_CANCELLED) /* by stop_fd: nothing else ends it */
         status = dblk_client_closed(error);
     dblk_lock_client(client);
+    --lock->n_drawing;
+    if ((status == DBLOCK_OK || status == DBLOCK_LOST) &&
+        atomic_load(&lock->state) != DBLK_LOCK_HELD)
+        status = dblk_lock_gone(lock); /* and whoever released it reads what it has */
     if (status == DBLOCK_OK) {
         /* two threads at once: both numbers are good, the first one stays */
         if (lock->token == 0)
             lock->token = token;
         *ret_token = lock->token;
-        if (atomic_load(&lock->state) != DBLK_LOCK_HELD)
-            status = dblk_lock_gone(lock);
     }
     dblk_channel_put_locked(client, channel);
     dblk_unlock_client(client);
