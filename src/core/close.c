@@ -101,14 +101,16 @@ static void release_held(dblock_client *client, const struct dblock_call *call)
 static void give_back_orphans(dblock_client *client, const struct dblock_call *call)
 {
     dblock_lock *lock;
+    int wakes;
 
     dblk_lock_client(client);
+    wakes = dblk_place_is_possible(client) && client->orphans.n_locks <= N_DROPPED;
     while ((lock = client->orphans.first) != NULL) {
         dblk_list_remove(&client->orphans, lock);
         lock->is_orphan = 0;
         dblk_lock_unregister(lock);
         dblk_unlock_client(client);
-        if (needs_drop(lock, 0) && dblk_now_us() < call->deadline_us)
+        if (needs_drop(lock, wakes) && dblk_now_us() < call->deadline_us)
             drop(client, lock, call);
         if (lock->is_freed)
             dblk_lock_destroy(lock);

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/client.h"
 #include "sim_driver.h"
 #include "test_wait.h"
 
@@ -242,6 +243,58 @@ static void closed__has_released_them_all(void **state)
     dblock_lock_free(locks[2]);
 }
 
+static void *wait_as_rival(void *context)
+{
+    *(dblock_status *)context = try_as_rival("x", DBLOCK_LEASE, 20000);
+    return NULL;
+}
+
+static int is_stopping(void *context)
+{
+    int is_told;
+
+    (void)context;
+    dblk_lock_client(client);
+    is_told = client->keeper.is_stopping;
+    dblk_unlock_client(client);
+    return is_told;
+}
+
+static int is_rival_waiting(void *context)
+{
+    struct dblock_stats stats = DBLOCK_STATS_INIT;
+
+    (void)context;
+    return dblock_client_stats(rival, &stats) == DBLOCK_OK && stats.waiters == 1 &&
+        sim_n_steps(WORLD, SIM_STEP_REST) > 0;
+}
+
+/* Freed, and closed before the keeper came to it: whoever waits for it is woken, as by a release. */
+static void freed_and_closed__wakes_who_waits(void **state)
+{
+    dblock_lock *lock = take("x", DBLOCK_LEASE, 0);
+    dblock_status status = DBLOCK_BUSY;
+    uint64_t closed_ms;
+    pthread_t waiter, closer;
+
+    (void)state;
+    assert_int_equal(0, pthread_create(&waiter, NULL, wait_as_rival, &status));
+    assert_true(test_until(is_rival_waiting, NULL, 5000));
+    atomic_store(&is_stuck, 1);
+    dblock_lock_free(take("y", DBLOCK_INSERT, 0)); /* the keeper is at this one */
+    assert_true(test_until(test_is_set, &is_staying, 5000));
+    dblock_lock_free(lock);
+    assert_int_equal(0, pthread_create(&closer, NULL, close_it, NULL));
+    assert_true(test_until(is_stopping, NULL, 5000));
+    atomic_store(&is_stuck, 0);
+    assert_int_equal(0, pthread_join(closer, NULL));
+    client = NULL;
+    closed_ms = test_now_ms();
+    assert_int_equal(0, pthread_join(waiter, NULL));
+    assert_int_equal(DBLOCK_OK, status);
+    assert_true(test_now_ms() - closed_ms < 2000); /* not at the look that comes in any case */
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
 
 int main(void)
@@ -252,6 +305,7 @@ int main(void)
         TEST(promised_break__at_the_end),
         TEST(release__that_fails_meanwhile),
         TEST(closed__has_released_them_all),
+        TEST(freed_and_closed__wakes_who_waits),
     };
 
     return cmocka_run_group_tests_name("close", tests, NULL, NULL);
