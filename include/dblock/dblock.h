@@ -430,10 +430,9 @@ DBLOCK_API DBLOCK_MUST_CHECK dblock_status dblock_confirm(
  * dblock_lock_token - the fencing token of this grant
  *
  * Larger than that of every earlier grant of the name; below 2^53; never 0. Of
- * lease and insert it came with the grant, unless another thread of this client
- * handed that over; then, and of row and advisory, the first call draws it (a
- * round trip, and for row a second connection and a proof that the transaction
- * still stands), unless the lock was taken with DBLOCK_FENCED.
+ * lease and insert it came with the grant. If another thread of this client
+ * handed that over, and of row and advisory, the first call draws it (a round
+ * trip; for row by a second connection), unless taken with DBLOCK_FENCED.
  *
  * Returns DBLOCK_OK, DBLOCK_LOST, DBLOCK_NOT_HELD, or a failure of the drawing.
  */

@@ -64,6 +64,7 @@ struct dblock_client {
     struct dblk_registry registry; /* lock objects by owner id, from before the first send */
     struct dblk_lock_list held;    /* those in force, for the timers */
     struct dblk_names names;       /* the same by name */
+    unsigned n_releasing;          /* releases that the database is being told of */
     struct dblk_queue *queues;     /* of names that threads wait for */
     struct dblk_seat *seats;       /* spare ones, for threads that will */
     unsigned n_seats;

@@ -119,6 +119,19 @@ static void give_back_orphans(dblock_client *client, const struct dblock_call *c
     dblk_unlock_client(client);
 }
 
+/* Whoever is just giving something back would hear that it was not there any more (LOST), once its
+ * session has ended. Half of the time at most: a release may wait for a server that does not answer. */
+static void await_releases(dblock_client *client, uint64_t deadline_us)
+{
+    uint64_t until_us = dblk_now_us();
+
+    until_us += dblk_until(until_us, deadline_us) / 2;
+    dblk_lock_client(client);
+    while (client->n_releasing > 0 && dblk_now_us() < until_us)
+        dblk_client_wait(client, until_us);
+    dblk_unlock_client(client);
+}
+
 static struct dblk_session *find_session(dblock_client *client)
 {
     struct dblk_session *session = client->sessions;
@@ -215,6 +228,7 @@ void dblk_close_give_back(dblock_client *client, uint64_t deadline_us)
     release_held(client, &call);
     give_back_orphans(client, &call);
     finish_breaks(client, &call);
+    await_releases(client, deadline_us);
     end_sessions(client, &call);
     purge_sometimes(client, &call);
     dblk_channels_close(client, DBLOCK_CLOSE_POLITE);

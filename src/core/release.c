@@ -133,6 +133,8 @@ dblock_status dblk_release_begin(dblock_lock *lock, uint64_t now_us, int *ret_is
         if (*ret_is_handed) {
             dblk_publish(&lock->state, DBLK_LOCK_RELEASED);
             dblk_lock_settle(lock);
+        } else {
+            ++client->n_releasing;
         }
         ++client->stats.releases;
         client->stats.hold_us += dblk_until(lock->granted_us, now_us);
@@ -191,6 +193,8 @@ void dblk_release_end(dblock_lock *lock, dblock_status status)
     }
     dblk_channel_put_locked(client, channel);
     dblk_lock_settle(lock);
+    if (--client->n_releasing == 0 && atomic_load(&client->is_closing))
+        (void)pthread_cond_broadcast(&client->changed);
     dblk_unlock_client(client);
 }
 

@@ -26,6 +26,7 @@ enum { IO_MS = 800, N_LOCKS = 6 };
 static dblock_client *client, *rival;
 static struct dblock_error error;
 static atomic_int is_stuck, is_staying; /* a drop, which fails then */
+static atomic_int is_slow;              /* and one that does not */
 
 static dblock_status drop(struct dblock_connection *connection, const struct dblock_call *call,
     const struct dblock_subject *subject, const unsigned char *owner, uint64_t keep_us,
@@ -36,6 +37,11 @@ static dblock_status drop(struct dblock_connection *connection, const struct dbl
         (void)test_until(test_is_zero, &is_stuck, 10000);
         atomic_store(&is_staying, 0);
         return dblock_error_set(reterr, DBLOCK_E_DATABASE, NULL, "it fails");
+    }
+    if (atomic_load(&is_slow)) {
+        atomic_store(&is_staying, 1);
+        (void)test_until(test_is_zero, &is_slow, 10000);
+        atomic_store(&is_staying, 0);
     }
     return sim_driver()->insert.drop(connection, call, subject, owner, keep_us, answer, reterr);
 }
@@ -229,6 +235,48 @@ static void release__that_fails_meanwhile(void **state)
     }
 }
 
+static int has_ended_session(void *context)
+{
+    (void)context;
+    return sim_n_steps(WORLD, SIM_STEP_END) > 0;
+}
+
+static void *release_and_tell(void *context)
+{
+    struct dblock_error own;
+    dblock_lock **lock = context;
+
+    return dblock_release(*lock, &own) == DBLOCK_OK ? lock : NULL;
+}
+
+/* The client closes in the midst of a release: its session ends after that, and not before, which
+ * would be told as a loss. */
+static void release_under_way__is_not_lost(void **state)
+{
+    struct dblock_options options = DBLOCK_OPTIONS_INIT;
+    pthread_t releaser, closer;
+    void *is_released = NULL;
+    dblock_lock *lock;
+
+    (void)state;
+    options.strategy = DBLOCK_INSERT;
+    options.heartbeat = DBLOCK_HEARTBEAT_ON;
+    lock = take_with("x", &options);
+    atomic_store(&is_slow, 1);
+    assert_int_equal(0, pthread_create(&releaser, NULL, release_and_tell, &lock));
+    assert_true(test_until(test_is_set, &is_staying, 5000));
+    assert_int_equal(0, pthread_create(&closer, NULL, close_it, NULL));
+    assert_true(test_until(is_closed, NULL, 5000));
+    (void)test_until(has_ended_session, NULL, IO_MS / 4);
+    atomic_store(&is_slow, 0);
+    assert_int_equal(0, pthread_join(releaser, &is_released));
+    assert_int_equal(0, pthread_join(closer, NULL));
+    client = NULL;
+    assert_non_null(is_released);
+    assert_true(has_ended_session(NULL));
+    dblock_lock_free(lock);
+}
+
 static void closed__has_released_them_all(void **state)
 {
     dblock_lock *locks[3] = { take("x", DBLOCK_LEASE, 0), NULL, take("y", DBLOCK_ROW, 0) };
@@ -304,6 +352,7 @@ int main(void)
         TEST(min_hold__outlives_the_client),
         TEST(promised_break__at_the_end),
         TEST(release__that_fails_meanwhile),
+        TEST(release_under_way__is_not_lost),
         TEST(closed__has_released_them_all),
         TEST(freed_and_closed__wakes_who_waits),
     };
