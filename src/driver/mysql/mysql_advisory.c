@@ -148,7 +148,7 @@ static unsigned int wait_once(struct dblock_connection *connection, const struct
     wait.deadline_us = dblock_clock_us() + slice_us + 500000; /* the server ends it before */
     if (wait.deadline_us > call->deadline_us)
         wait.deadline_us = call->deadline_us;
-    code = mysql_text_run(connection, sql, &wait, 1, 0, answer);
+    code = mysql_text_run(connection, sql, &wait, 1, 1, answer);
     if (code == MYSQL_TEXT_CANCELLED || code == MYSQL_TEXT_DEADLINE) {
         unsigned int interrupted =
             mysql_text_interrupt(connection, call, code == MYSQL_TEXT_CANCELLED, answer);

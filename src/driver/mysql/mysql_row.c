@@ -153,7 +153,7 @@ static unsigned int wait_in_queue(struct dblock_connection *connection,
         wait.deadline_us = now + slice_us + 500000; /* the server ends it; this is the net */
         if (wait.deadline_us > call->deadline_us)
             wait.deadline_us = call->deadline_us;
-        code = mysql_text_run(connection, sql, &wait, 1, 0, &answer);
+        code = mysql_text_run(connection, sql, &wait, 1, 1, &answer);
         if (code == MYSQL_TEXT_CANCELLED || code == MYSQL_TEXT_DEADLINE) {
             unsigned int asked = code;
 

@@ -49,7 +49,7 @@
 
 struct statement {
     const char *sql;
-    int is_write; /* a lost answer leaves open whether it took effect */
+    int is_write; /* or locks: a lost answer leaves open whether it took effect */
     unsigned char in[N_IN];
     unsigned char out[N_OUT];
 };
@@ -92,7 +92,7 @@ static const struct statement statements[MYSQL_N_STATEMENTS] = {
         { SESSION } },
     HOLD_STATEMENTS(LEASE, lease),
     HOLD_STATEMENTS(INSERT, insert),
-    [MYSQL_ROW_TAKE] = { mysql_sql_row_take, 0, { NAME }, { ANSWER } },
+    [MYSQL_ROW_TAKE] = { mysql_sql_row_take, 1, { NAME }, { ANSWER } },
     [MYSQL_ROW_SEED] = { mysql_sql_row_seed, 1, { NAME, NAME }, { 0 } },
     [MYSQL_ROW_LIST] = { mysql_sql_row_list, 0, { RANGE, LIMIT }, { NAME, SINCE, CLOCK } },
     [MYSQL_ROW_LIST_PROBE] = { mysql_sql_row_list_probe, 0, { NAME }, { ANSWER } },
@@ -105,7 +105,7 @@ static const struct statement statements[MYSQL_N_STATEMENTS] = {
     [MYSQL_TOKEN_PURGE_CANDIDATES] = { mysql_sql_token_purge_candidates, 0, { LIMIT },
         { STRATEGY, NAME, TOKEN } },
     [MYSQL_TOKEN_PURGE] = { mysql_sql_token_purge, 1, { STRATEGY, NAME, TOKEN }, { 0 } },
-    [MYSQL_ADVISORY_TAKE] = { mysql_sql_advisory_take, 0, { LOCK, LOCK }, { ANSWER } },
+    [MYSQL_ADVISORY_TAKE] = { mysql_sql_advisory_take, 1, { LOCK, LOCK }, { ANSWER } },
     [MYSQL_ADVISORY_DROP] = { mysql_sql_advisory_drop, 1, { LOCK }, { ANSWER } },
     [MYSQL_ADVISORY_HOLDER] = { mysql_sql_advisory_holder, 0, { LOCK }, { ANSWER, MINE, CLOCK } },
     [MYSQL_ADVISORY_CONNECTION] = { mysql_sql_advisory_connection, 0, { MINE }, { HOST } },
